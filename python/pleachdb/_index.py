@@ -144,6 +144,8 @@ class Index:
     def get(self, key: Any, default: Any = None) -> Any:
         """Returns the value of the first tuple with this key, or `default`."""
         table = self._open
+        if table.value_type == "none":
+            return None if key in self else default
         if table.key_meaning or table.value_meaning:
             array = self._arrow_of(_single(key))
             return default if not array[0].is_valid else array[0].as_py()

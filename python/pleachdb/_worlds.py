@@ -6,12 +6,11 @@ also turns the keys into what the native part takes: NumPy arrays, or objects wi
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Iterable
 
 import numpy as np
 
-from .errors import InputError, TypesError
+from .errors import TypesError
 
 
 class Numpy:
@@ -30,7 +29,7 @@ class Numpy:
 
 
 class Arrow:
-    """Arrow in, Arrow out: an array of pyarrow if that is installed, and else any object with `__arrow_c_array__`."""
+    """Arrow in, an array of pyarrow out."""
 
     is_arrow = True
 
@@ -42,9 +41,8 @@ class Arrow:
         self.length = sum(len(part) for part in self.parts)
 
     def wrap(self, parts: list[Any]) -> Any:
-        pyarrow = sys.modules.get("pyarrow")
-        if pyarrow is None:
-            return parts[0] if len(parts) == 1 else parts
+        import pyarrow
+
         arrays = [pyarrow.array(part) for part in parts]
         if not self.is_chunked:
             return arrays[0]
@@ -115,10 +113,9 @@ class Pandas:
 
 
 def _pyarrow(array: Any) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise InputError("answers of this kind need pyarrow: pip install pyarrow") from None
+    # Batches of numbers in NumPy arrays do without it, and importing it takes a while.
+    import pyarrow
+
     return pyarrow.array(array)
 
 

@@ -215,6 +215,19 @@ def test_keys_alone(tmp_path):
     pl.build(pa.table({"k": [5, 7]}), tmp_path / "k.pleach")
     index = pl.open(tmp_path / "k.pleach")
     assert index.contains_many([5, 6]).tolist() == [True, False] and 7 in index
+    with pytest.raises(KeyError):
+        index[6]
+    assert index[5] is None and index.get(6, 1) == 1
+    # Keys with a meaning, too.
+    import datetime
+
+    days = pa.array([datetime.date(2024, 1, 1)])
+    pl.build(pa.table({"d": days}), tmp_path / "d.pleach")
+    dates = pl.open(tmp_path / "d.pleach")
+    missing = datetime.date(2024, 1, 2)
+    assert dates.get(datetime.date(2024, 1, 1), 1) is None and dates.get(missing, 1) == 1 and missing not in dates
+    with pytest.raises(KeyError):
+        dates[missing]
     assert index.get(5, 1) is None and index.range().read_all().to_pydict() == {"k": [5, 7]}
 
 
