@@ -10,13 +10,15 @@
 
 import os as _os
 
-from ._build import Built, Report, build, fsck
+from ._build import Built, Compacted, Rebuilt, build, compact, rebuild
+from ._care import Generation, Report, contain_sigbus, export, fsck, generations, rollback
 from ._index import Index, Live
 from ._index import open_index as open
 from .errors import (
     BuildError,
     ClosedError,
     DamagedError,
+    DeviceError,
     InputError,
     NotFoundError,
     PleachError,
@@ -49,16 +51,26 @@ __all__ = [
     "BuildError",
     "Built",
     "ClosedError",
+    "Compacted",
     "DamagedError",
+    "DeviceError",
+    "Generation",
     "Index",
     "InputError",
     "Live",
     "NotFoundError",
     "PleachError",
+    "Rebuilt",
     "Report",
     "TypesError",
     "build",
+    "compact",
+    "contain_sigbus",
+    "export",
     "fsck",
+    "generations",
     "live",
     "open",
+    "rebuild",
+    "rollback",
 ]

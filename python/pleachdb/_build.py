@@ -1,49 +1,68 @@
-"""Building files, and checking them."""
+"""Building files, and changing them."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from typing import Any, Callable
+from dataclasses import dataclass
+from typing import Any, Iterable, Union
 
 from . import _native
+from ._progress import Progress, Wanted
 from .errors import InputError
+
+#: A path of a file.
+Path = Union[str, "os.PathLike[str]"]
 
 
 @dataclass(frozen=True)
 class Built:
-    """What was built."""
+    """What was built: the path, the number of tuples, the size in bytes, and the number of the generation."""
 
     path: str
     tuples: int
     file_bytes: int
+    generation: int
 
 
 @dataclass(frozen=True)
-class Report:
-    """What `fsck` found."""
+class Rebuilt(Built):
+    """What a rebuild made, and what became of the changes."""
 
-    verdict: str
-    blocks: int
-    bytes: int
-    tuples: int | None
-    findings: list[str] = field(default_factory=list)
+    #: "merge" or "patch".
+    method: str
+    #: Tuples of the generation before.
+    base_tuples: int
+    #: Tuples lost with damaged blocks, if `salvage` was set.
+    lost_tuples: int
+    #: Rows with "put", "add" and "del".
+    puts: int
+    adds: int
+    dels: int
+    #: Changes that a later one of the same batch replaced.
+    superseded: int
+    #: Deletes that found nothing.
+    absent: int
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether the file is intact."""
-        return self.verdict == "clean"
 
-    def __bool__(self) -> bool:
-        return self.is_clean
+@dataclass(frozen=True)
+class Compacted(Built):
+    """What a compaction made."""
+
+    #: Tuples lost with damaged blocks, if `salvage` was set.
+    lost_tuples: int
 
 
-def _source(source: Any) -> Any:
-    """Makes a list of paths, or an object with Arrow batches, of what is to be built."""
+def paths(source: Any) -> list[str] | None:
+    """Returns the paths that a source consists of; None if it is no path and no list of paths."""
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, (str, os.PathLike)) for item in source):
         return [os.fspath(item) for item in source]
+    return None
+
+
+def batches(source: Any) -> Any:
+    """Makes an object that exports Arrow batches of a table."""
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return source
     import pyarrow
@@ -52,10 +71,15 @@ def _source(source: Any) -> Any:
         return pyarrow.table(source)
     if hasattr(source, "__iter__"):
         return _stream(iter(source))
-    raise InputError(f"{type(source).__name__} cannot be built: give paths, a table, a dict of arrays or batches")
+    raise InputError(f"{type(source).__name__} is no table: give paths, a table, a dict of arrays or batches")
 
 
-def _stream(batches: Any) -> Any:
+def _source(source: Any) -> Any:
+    found = paths(source)
+    return batches(source) if found is None else found
+
+
+def _stream(items: Any) -> Any:
     """Makes a stream of an iterator of batches, tables or dicts of arrays."""
     import pyarrow
 
@@ -66,14 +90,14 @@ def _stream(batches: Any) -> Any:
             return item
         return pyarrow.record_batch(item)
 
-    first = next(batches, None)
+    first = next(items, None)
     if first is None:
         raise InputError("there are no batches, and so no types: give at least one, which may be empty")
     first = made(first)
 
     def rest() -> Any:
         yield first
-        for item in batches:
+        for item in items:
             yield made(item)
 
     return pyarrow.RecordBatchReader.from_batches(first.schema, rest())
@@ -81,7 +105,7 @@ def _stream(batches: Any) -> Any:
 
 def build(
     source: Any,
-    path: Any,
+    path: Path,
     key: str | None = None,
     value: str | None = None,
     *,
@@ -95,15 +119,27 @@ def build(
     no_header: bool = False,
     memory_bytes: int | None = None,
     threads: int = 0,
-    temp_dir: Any = None,
-    progress: Callable[[str, int, int | None], object] | None = None,
+    temp_dir: Path | None = None,
+    progress: Wanted = None,
 ) -> Built:
     """Builds the file `path`: complete or not at all.
 
     `source` is a path or a list of paths (CSV, TSV, Parquet, Arrow, npy), a table of pyarrow, polars or pandas, a
     stream of Arrow batches, a dict of arrays, or an iterable of batches, which may be larger than memory. `key` and
     `value` are names of columns: the first and the second by default. Several values, separated by commas, make a
-    record. `unique` is "first", "last" or "error". `progress` is called with the phase, what is done, and the total.
+    record. A file under that name is replaced, if it is an index: readers keep theirs.
+
+    `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
+    promises sorted input. `keep` is the number of old generations to keep. `memory_bytes` limits the memory, and
+    `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and total, or True for a bar.
+
+    Raises `InputError` if the source is refused, `BuildError` if the file cannot be written; nothing is written then.
+    Time is that of a sort, about 1 s for 10 million tuples.
+
+    >>> import pleachdb as pl
+    >>> built = pl.build({"id": [3, 1, 2], "size": [30, 10, 20]}, "sizes.pleach")
+    >>> built.tuples
+    3
     """
     options = {
         "key": key,
@@ -119,13 +155,83 @@ def build(
         "memory_bytes": memory_bytes,
         "threads": threads,
         "temp_dir": temp_dir,
-        "progress": progress,
     }
     path = os.fspath(path)
-    tuples, file_bytes = _native.build(_source(source), path, options)
-    return Built(path, tuples, file_bytes)
+    with Progress(progress, "build") as options["progress"]:
+        return Built(path, **_native.build(_source(source), path, options))
 
 
-def fsck(path: Any, *, threads: int = 0) -> Report:
-    """Checks all checksums, the order, separators and padding of a file. It never writes."""
-    return Report(**_native.fsck(os.fspath(path), threads))
+def rebuild(
+    path: Path,
+    changes: Any,
+    key: str | None = None,
+    value: str | None = None,
+    *,
+    op: str | None = None,
+    method: str | None = None,
+    keep: int | None = None,
+    salvage: bool = False,
+    memory_bytes: int | None = None,
+    threads: int = 0,
+    temp_dir: Path | None = None,
+    progress: Wanted = None,
+) -> Rebuilt:
+    """Makes the next generation of the file `path` from a batch of changes, while readers go on.
+
+    `changes` is a table, as for `build`, with the columns `op`, key and value. `op` is "put" (one tuple replaces all
+    tuples of the key), "add" (one more tuple) or "del" (all tuples of the key are removed; the value may be null).
+    Rows apply in their order. `method` is "merge", "patch" or "auto". Readers that call `refresh` see it.
+
+    Raises `InputError` if the changes are refused and `DamagedError` or `BuildError` if the file cannot be read or
+    written; the old generation is still there then. Time is one pass over the file.
+
+    >>> import pleachdb as pl
+    >>> _ = pl.build({"id": [3, 1, 2], "size": [30, 10, 20]}, "sizes.pleach")
+    >>> done = pl.rebuild("sizes.pleach", {"op": ["put", "del"], "id": [4, 1], "size": [40, None]})
+    >>> dict(pl.open("sizes.pleach").items())
+    {2: 20, 3: 30, 4: 40}
+    """
+    options = {
+        "key": key,
+        "value": value,
+        "op": op,
+        "method": method,
+        "keep": keep,
+        "salvage": salvage,
+        "memory_bytes": memory_bytes,
+        "threads": threads,
+        "temp_dir": temp_dir,
+    }
+    path = os.fspath(path)
+    with Progress(progress, "rebuild") as options["progress"]:
+        return Rebuilt(path, **_native.rebuild(path, _source(changes), options))
+
+
+def compact(
+    files: Iterable[Path],
+    path: Path,
+    *,
+    unique: str | None = None,
+    layout: str | None = None,
+    keep: int | None = None,
+    salvage: bool = False,
+    force: bool = False,
+    threads: int = 0,
+    progress: Wanted = None,
+) -> Compacted:
+    """Merges files of the same types into the file `path`: all tuples of all files.
+
+    Among equal keys, those of an earlier file come first; `unique` keeps one. `salvage` leaves out damaged blocks
+    instead of refusing their file. Raises `TypesError`, `DamagedError` or `BuildError`. Time is one pass over each.
+    """
+    options = {
+        "unique": unique,
+        "layout": layout,
+        "keep": keep,
+        "salvage": salvage,
+        "force": force,
+        "threads": threads,
+    }
+    path = os.fspath(path)
+    with Progress(progress, "compact") as options["progress"]:
+        return Compacted(path, **_native.compact([os.fspath(file) for file in files], path, options))

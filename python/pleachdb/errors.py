@@ -27,3 +27,7 @@ class BuildError(PleachError):
 
 class ClosedError(PleachError, ValueError):
     """The index was closed."""
+
+
+class DeviceError(PleachError):
+    """A device is missing, cannot be used, or failed."""

@@ -1,6 +1,6 @@
 //! The exception of an error.
 
-use pleach::{Error, ErrorKind};
+use pleach::Error;
 use pleach_batch::BatchError;
 use pleach_builder::BuildError;
 use pyo3::prelude::*;
@@ -16,19 +16,21 @@ pub(crate) fn exception(class: &str, text: String) -> PyErr {
     })
 }
 
-/// Returns the class for a kind of error.
-fn class(kind: ErrorKind) -> &'static str {
+/// Returns the class for the name of a kind of error, which the command line prints with `--json`, too.
+pub(crate) fn class(kind: &str) -> &'static str {
     match kind {
-        ErrorKind::NotFound => "NotFoundError",
-        ErrorKind::TypesDiffer => "TypesError",
-        ErrorKind::Damaged | ErrorKind::Foreign => "DamagedError",
+        "not-found" => "NotFoundError",
+        "types-differ" => "TypesError",
+        "damaged" | "foreign" | "newer" | "older" => "DamagedError",
+        "usage" | "input" => "InputError",
+        "device" => "DeviceError",
         _ => "PleachError",
     }
 }
 
 /// Makes the exception of an error of the reader.
 pub(crate) fn reading(error: &Error) -> PyErr {
-    exception(class(error.kind()), error.to_string())
+    exception(class(error.kind().code()), error.to_string())
 }
 
 /// Makes the exception of an error of a batch.

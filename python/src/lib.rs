@@ -4,7 +4,8 @@
 //! * `numpy` describes the memory of NumPy arrays.
 //! * `arrow` makes Arrow arrays of answers.
 //! * `table` is an open file, and its batches.
-//! * `build` makes files from paths and Arrow streams.
+//! * `build` makes files from paths and Arrow streams, and changes them; `options` are its options, `progress` tells.
+//! * `care` checks files and their generations, and exports them.
 //! * `command` runs the command line in this process's place.
 //! * `errors` chooses the exception of an error.
 //!
@@ -12,9 +13,12 @@
 
 mod arrow;
 mod build;
+mod care;
 mod errors;
 mod keys;
 mod numpy;
+mod options;
+mod progress;
 mod table;
 
 use pyo3::prelude::*;
@@ -28,7 +32,9 @@ fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::build::{build, fsck};
+    use super::build::{build, compact, rebuild};
+    #[pymodule_export]
+    use super::care::{contain_sigbus, execute, fsck, generations, rollback};
     #[pymodule_export]
     use super::command;
     #[pymodule_export]

@@ -268,6 +268,26 @@ impl Failure {
         }
     }
 
+    /// Returns the name of its kind: that of its [`Code`].
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Done | Self::ClosedPipe => "",
+            Self::Help(_) => Code::Usage.name(),
+            Self::Fault { code, .. } => code.name(),
+            Self::Interrupted => Code::Interrupted.name(),
+        }
+    }
+
+    /// Returns its sentence, in one line, for another program.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Done | Self::ClosedPipe => String::new(),
+            Self::Help(_) => "missing command: pleach: name one".to_owned(),
+            Self::Fault { message, .. } => message.to_string(),
+            Self::Interrupted => "interrupted".to_owned(),
+        }
+    }
+
     /// Returns the line for standard error, if there is one: always a single line, whatever paths and
     /// messages hold.
     pub fn line(&self) -> Option<String> {

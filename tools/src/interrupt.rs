@@ -25,6 +25,8 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 const EXIT_CODE: i32 = 130;
 /// Time that a command has to notice.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Time between two questions whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
 /// Time limit for the last line: standard error may be a pipe that is full.
 const LINE_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -109,6 +111,24 @@ pub fn wait_for_end() -> ! {
     loop {
         thread::park();
     }
+}
+
+/// Runs `work` without handlers: when `is_stopped` says so, commands see an interruption, as if a signal had come.
+pub fn unless<T: Send>(is_stopped: &(dyn Fn() -> bool + Sync), work: impl FnOnce() -> T + Send) -> T {
+    let _guard = Guard::new();
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while is_done.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                INTERRUPTED.store(is_stopped(), Ordering::Relaxed);
+            }
+            INTERRUPTED.store(false, Ordering::Relaxed);
+        });
+        let outcome = work();
+        // The thread ends when the channel is closed.
+        drop(done);
+        outcome
+    })
 }
 
 /// While it lives, an interruption is left to the command, for a moment.

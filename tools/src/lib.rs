@@ -94,6 +94,24 @@ pub fn run_with<C: CommandLine>(arguments: Vec<OsString>) -> u8 {
     }
 }
 
+/// Runs a command of `pleach` within another program, whose handlers of signals stay. Now and then `is_stopped` is
+/// asked whether to end the command. What a command prints, it prints: give it an output file and `--quiet`.
+///
+/// # Errors
+/// The name of the kind of the failure ([`Code::name`]), and its line.
+pub fn execute(
+    arguments: Vec<OsString>,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<(), (&'static str, String)> {
+    let run = || parse_arguments(&arguments).and_then(|line: Cli| line.execute());
+    match interrupt::unless(is_stopped, run) {
+        Ok(_) | Err(Failure::Done | Failure::ClosedPipe) => Ok(()),
+        Err(failure @ (Failure::Help(_) | Failure::Fault { .. } | Failure::Interrupted)) => {
+            Err((failure.kind(), failure.text()))
+        }
+    }
+}
+
 /// Returns true if `--json` is among the arguments, even if others are invalid.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")

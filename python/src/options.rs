@@ -1,0 +1,143 @@
+//! Options of builds, from a dict of Python.
+
+use crate::errors::exception;
+use crate::progress::Progress;
+use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions, RollbackOptions};
+use pleach_builder::{BuildOptions, Layout, Unique};
+use pleach_format::logical::Logical;
+use pleach_input::InputOptions;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Options by their names; an option that is None was not given.
+pub(crate) struct Options<'a, 'py>(pub(crate) &'a Bound<'py, PyDict>);
+
+type Types<T> = (Option<T>, Option<Logical>);
+
+impl<'py> Options<'_, 'py> {
+    pub(crate) fn get<T>(&self, name: &str) -> PyResult<Option<T>>
+    where
+        T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+    {
+        self.0.get_item(name)?.filter(|value| !value.is_none()).map(|value| value.extract()).transpose()
+    }
+
+    fn flag(&self, name: &str) -> PyResult<bool> {
+        Ok(self.get(name)?.unwrap_or(false))
+    }
+
+    fn threads(&self) -> PyResult<usize> {
+        // A pool of this work's own: a child of `fork` has none of the threads of its parent.
+        Ok(match self.get("threads")?.unwrap_or(0) {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        })
+    }
+
+    /// Returns one of some names.
+    fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> PyResult<Option<T>> {
+        let Some(text) = self.get::<String>(name)? else { return Ok(None) };
+        if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == text) {
+            return Ok(Some(*choice));
+        }
+        let known: Vec<String> = choices.iter().map(|(known, _)| format!("\"{known}\"")).collect();
+        Err(exception("InputError", format!("{name}={text:?} is invalid: use one of {}", known.join(", "))))
+    }
+
+    fn unique(&self) -> PyResult<Option<Unique>> {
+        let choices = [("first", Unique::First), ("last", Unique::Last), ("error", Unique::Error)];
+        self.choice("unique", &choices)
+    }
+
+    fn layout(&self) -> PyResult<Option<Layout>> {
+        let Some(text) = self.get::<String>("layout")? else { return Ok(None) };
+        let layout = text.parse::<Layout>();
+        let refused = |error| exception("InputError", format!("layout={text:?} is invalid: {error}"));
+        layout.map(Some).map_err(refused)
+    }
+
+    fn types<T>(&self, name: &str, plain: impl Fn(&str) -> Option<T>) -> PyResult<Types<T>> {
+        let Some(text) = self.get::<String>(name)? else { return Ok((None, None)) };
+        if let Some(plain) = plain(&text) {
+            return Ok((Some(plain), None));
+        }
+        if let Some(logical) = Logical::of_name(&text) {
+            return Ok((None, Some(logical)));
+        }
+        let advice = "use a type such as \"u64\", \"utf8\" or \"timestamp[us]\"";
+        Err(exception("InputError", format!("{name}={text:?} is invalid: {advice}")))
+    }
+
+    /// Returns who is told about the progress.
+    pub(crate) fn progress(&self) -> PyResult<Progress> {
+        Ok(Progress::new(self.0.get_item("progress")?.filter(|callback| !callback.is_none())))
+    }
+
+    pub(crate) fn input(&self) -> PyResult<InputOptions> {
+        let (key_type, key_logical) = self.types("key_type", pleach::KeyType::from_name)?;
+        let (value_type, value_logical) = self.types("value_type", pleach::ValueType::from_name)?;
+        Ok(InputOptions {
+            key: self.get("key")?,
+            value: self.get("value")?,
+            no_header: self.flag("no_header")?,
+            op: self.get("op")?,
+            key_type,
+            key_logical,
+            value_type,
+            value_logical,
+            ..InputOptions::default()
+        })
+    }
+
+    pub(crate) fn build(&self) -> PyResult<BuildOptions> {
+        let mut build = BuildOptions {
+            unique: self.unique()?,
+            sorted: self.flag("sorted")?,
+            keep: self.get("keep")?,
+            force: self.flag("force")?,
+            threads: self.threads()?,
+            temp_dir: self.get("temp_dir")?,
+            ..BuildOptions::default()
+        };
+        if let Some(bytes) = self.get("memory_bytes")? {
+            build.memory_bytes = bytes;
+        }
+        Ok(match self.layout()? {
+            Some(layout) => build.with_layout(layout),
+            None => build,
+        })
+    }
+
+    pub(crate) fn rebuild(&self) -> PyResult<RebuildOptions> {
+        let methods = Method::ALL.map(|method| (method.name(), method));
+        let default = RebuildOptions::default();
+        Ok(RebuildOptions {
+            method: self.choice("method", &methods)?.unwrap_or_default(),
+            keep: self.get("keep")?,
+            salvage: self.flag("salvage")?,
+            memory_bytes: self.get("memory_bytes")?.unwrap_or(default.memory_bytes),
+            threads: self.threads()?,
+            temp_dir: self.get("temp_dir")?,
+            ..default
+        })
+    }
+
+    pub(crate) fn compact(&self) -> PyResult<CompactOptions> {
+        let (unique, layout) = (self.unique()?, self.layout()?);
+        let build = (unique.is_some() || layout.is_some()).then(|| {
+            let options = BuildOptions { unique, ..BuildOptions::default() };
+            options.with_layout(layout.unwrap_or_default())
+        });
+        Ok(CompactOptions {
+            build,
+            salvage: self.flag("salvage")?,
+            threads: self.threads()?,
+            keep: self.get("keep")?,
+            force: self.flag("force")?,
+        })
+    }
+
+    pub(crate) fn rollback(&self) -> PyResult<RollbackOptions> {
+        Ok(RollbackOptions { keep: self.get("keep")?, force: self.flag("force")? })
+    }
+}
