@@ -45,6 +45,16 @@ pub enum GpuError {
     /// The requested types are not those of the file.
     #[error(transparent)]
     Asked(#[from] TypeError),
+    /// Not all numbers of this type are keys of the file, or none is.
+    #[error("types differ: the keys are {given}, but the file has {held} keys: {advice}")]
+    Lane {
+        /// Type of the keys.
+        given: &'static str,
+        /// Type of the file's keys.
+        held: KeyType,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A host buffer is too short.
     #[error(transparent)]
     Read(#[from] ReadError),

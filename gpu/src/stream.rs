@@ -65,6 +65,15 @@ impl Stream {
         unsafe { self.gpu().driver().synchronize(self.handle()) }
     }
 
+    /// Returns true if work that is queued now is recorded, and not run.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] if a driver call fails.
+    pub fn is_recording(&self) -> Result<bool, GpuError> {
+        // SAFETY: `inner` keeps the handle alive.
+        unsafe { self.gpu().driver().is_capturing(self.handle()) }
+    }
+
     /// Places a mark after the work queued so far.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Look-ups on a GPU against those of the CPU. Without a GPU these tests skip, and say so.
 
+#[path = "suite/foreign.rs"]
+mod foreign;
 #[path = "suite/merge.rs"]
 mod merge;
 #[path = "suite/relation.rs"]
@@ -58,6 +60,12 @@ fn every_residence_answers_the_same() {
     let options = GpuOptions { sampled_min: Some(1000), ..GpuOptions::default() };
     let gpu = Gpu::with_options(0, options).expect("opened above");
     suite::residences(&gpu, 100_000);
+}
+
+#[test]
+fn arrays_of_other_libraries_are_answered() {
+    let Some(gpu) = gpu() else { return };
+    foreign::all(&gpu);
 }
 
 #[test]

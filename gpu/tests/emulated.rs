@@ -8,6 +8,8 @@
 
 #![cfg(feature = "emulate")]
 
+#[path = "suite/foreign.rs"]
+mod foreign;
 #[path = "suite/merge.rs"]
 mod merge;
 #[path = "suite/relation.rs"]
@@ -274,6 +276,13 @@ orders! {
 #[ignore = "run by `the_suite_passes_under_sanitizers`"]
 fn joins_and_set_operations() {
     merge::all(&gpu(LaneOrder::Random(1)), 4000);
+}
+
+/// Keys of other types, presence as bytes and values of missing keys.
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn arrays_of_other_libraries() {
+    foreign::all(&gpu(LaneOrder::Descending));
 }
 
 #[test]

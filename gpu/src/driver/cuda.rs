@@ -414,6 +414,14 @@ impl Driver for Cuda {
         unsafe { result::stream::begin_capture(stream_of(stream), mode) }.map_err(refused("recording work"))
     }
 
+    unsafe fn is_capturing(&self, stream: Handle) -> Result<bool, GpuError> {
+        self.enter()?;
+        // SAFETY: see the head of this block.
+        let status = unsafe { result::stream::is_capturing(stream_of(stream)) };
+        let none = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        status.map(|status| status != none).map_err(refused("looking at a stream"))
+    }
+
     unsafe fn end_capture(&self, stream: Handle) -> Result<Handle, GpuError> {
         self.enter()?;
         let call = "recording work";

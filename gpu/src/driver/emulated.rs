@@ -615,6 +615,10 @@ impl Driver for Emulated {
         Ok(())
     }
 
+    unsafe fn is_capturing(&self, stream: Handle) -> Result<bool, GpuError> {
+        Ok(self.state().streams.get(&stream).copied().flatten().is_some())
+    }
+
     unsafe fn end_capture(&self, stream: Handle) -> Result<Handle, GpuError> {
         let mut state = self.state();
         let recording = state.streams.get(&stream).copied().flatten();

@@ -145,6 +145,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     /// Starts recording: work queued on `stream` is recorded and not run.
     unsafe fn begin_capture(&self, stream: Handle) -> Result<(), GpuError>;
+    /// Returns true if work queued on `stream` is recorded.
+    unsafe fn is_capturing(&self, stream: Handle) -> Result<bool, GpuError>;
     /// Ends recording. Returns the recorded work, ready to run.
     unsafe fn end_capture(&self, stream: Handle) -> Result<Handle, GpuError>;
     unsafe fn launch_graph(&self, graph: Handle, stream: Handle) -> Result<(), GpuError>;

@@ -19,6 +19,7 @@ pub(super) const ROWS: &[Source] = &[
     &crate::all::ALL,
     &crate::build::classic::CLASSIC,
     &crate::build::lines::BUILD,
+    &crate::foreign::FOREIGN,
     &crate::relation::expand::EXPAND,
     &crate::relation::merge::MERGE,
     &crate::relation::project::PROJECT,
