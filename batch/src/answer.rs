@@ -5,7 +5,8 @@ use crate::error::{BatchError, Result};
 use crate::keys::{Keys, Next, Part, Texts};
 use crate::numbers::Numbers;
 use crate::pool::Pool;
-use crate::table::{Table, any_key};
+use crate::room::{Room, Shared};
+use crate::table::{Table, any_key, any_value};
 use pleach::{Strings, Typed, Value, ValueType};
 
 /// Keys of a task; a multiple of [`PIECE`].
@@ -39,11 +40,13 @@ pub enum Values<'a> {
     F32(&'a mut [f32]),
     /// For `f64` values.
     F64(&'a mut [f64]),
+    /// For values of any type of number, in memory that other threads may use meanwhile.
+    Shared(Shared<'a>),
 }
 
 impl Values<'_> {
     /// Returns the type of the values; `None` if they are not wanted.
-    const fn value_type(&self) -> Option<ValueType> {
+    fn value_type(&self) -> Option<ValueType> {
         Some(match self {
             Self::None => return None,
             Self::U32(_) => ValueType::U32,
@@ -52,6 +55,7 @@ impl Values<'_> {
             Self::I64(_) => ValueType::I64,
             Self::F32(_) => ValueType::F32,
             Self::F64(_) => ValueType::F64,
+            Self::Shared(shared) => shared.value_type(),
         })
     }
 }
@@ -63,8 +67,10 @@ pub enum Found<'a> {
     None,
     /// A bit for each key, least significant first, as in Arrow. Bits of the last byte past the keys become 0.
     Bits(&'a mut [u8]),
-    /// A byte for each key.
+    /// A bool for each key.
     Bools(&'a mut [bool]),
+    /// A byte for each key: 1 if it was found, else 0.
+    Bytes(&'a mut [u8]),
 }
 
 impl<'a> Found<'a> {
@@ -79,6 +85,10 @@ impl<'a> Found<'a> {
             Self::Bools(bools) => {
                 let found = bools.len();
                 Found::Bools(bools.get_mut(..keys).ok_or(short(keys, found))?)
+            }
+            Self::Bytes(bytes) => {
+                let found = bytes.len();
+                Found::Bytes(bytes.get_mut(..keys).ok_or(short(keys, found))?)
             }
         })
     }
@@ -96,6 +106,11 @@ impl<'a> Found<'a> {
                 let (part, rest) = std::mem::take(bools).split_at_mut(keys);
                 *bools = rest;
                 Found::Bools(part)
+            }
+            Self::Bytes(bytes) => {
+                let (part, rest) = std::mem::take(bytes).split_at_mut(keys);
+                *bytes = rest;
+                Found::Bytes(part)
             }
         }
     }
@@ -117,6 +132,11 @@ impl<'a> Found<'a> {
                     bools.iter_mut().enumerate().for_each(|(bit, bool)| *bool = word >> bit & 1 != 0);
                 }
             }
+            Self::Bytes(bytes) => {
+                for (bytes, word) in bytes[first..first + keys].chunks_mut(64).zip(present) {
+                    bytes.iter_mut().enumerate().for_each(|(bit, byte)| *byte = (word >> bit & 1) as u8);
+                }
+            }
         }
     }
 }
@@ -124,13 +144,13 @@ impl<'a> Found<'a> {
 /// Part of a batch: the number of its first key, and its buffers.
 struct Task<'a, T> {
     first: usize,
-    values: &'a mut [T],
+    values: Room<'a, T>,
     found: Found<'a>,
 }
 
 /// Cuts buffers for as many keys as there are values into tasks.
-fn tasks<'a, T>(values: &'a mut [T], mut found: Found<'a>) -> impl Iterator<Item = Task<'a, T>> {
-    values.chunks_mut(TASK).enumerate().map(move |(number, values)| {
+fn tasks<'a, T: Value>(values: Room<'a, T>, mut found: Found<'a>) -> impl Iterator<Item = Task<'a, T>> {
+    values.parts(TASK).enumerate().map(move |(number, values)| {
         let found = found.take(values.len());
         Task { first: number * TASK, values, found }
     })
@@ -189,13 +209,32 @@ impl Table {
         }
         match values {
             Values::None => self.presence(keys, found, pool),
-            Values::U32(values) => self.values_of(keys, values, found, pool),
-            Values::U64(values) => self.values_of(keys, values, found, pool),
-            Values::I32(values) => self.values_of(keys, values, found, pool),
-            Values::I64(values) => self.values_of(keys, values, found, pool),
-            Values::F32(values) => self.values_of(keys, values, found, pool),
-            Values::F64(values) => self.values_of(keys, values, found, pool),
+            Values::U32(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::U64(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::I32(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::I64(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::F32(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::F64(values) => self.values_of(keys, Room::Slice(values), found, pool),
+            Values::Shared(shared) => any_value!(
+                held,
+                V => self.values_of::<V>(keys, shared.room(), found, pool),
+                else self.presence(keys, found, pool)
+            ),
         }
+    }
+
+    /// Looks up values into a slice of the type of the file's values, which the caller chose.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn get_slice<V: Value>(
+        &self,
+        keys: &Keys<'_>,
+        values: &mut [V],
+        found: &mut Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        self.check(keys)?;
+        let found = found.checked(keys.len())?;
+        self.values_of(keys, Room::Slice(values), found, pool)
     }
 
     /// Checks which of many keys are in the file, and returns their number.
@@ -229,7 +268,7 @@ impl Table {
             ),
             Keys::Texts(texts) => self.rank_texts(&self.strings::<()>()?, *texts, &mut task),
         };
-        pool.sum(tasks(ranks, found), work)
+        pool.sum(tasks(Room::Slice(ranks), found), work)
     }
 
     /// Searches for the place of many keys in the order of the file. The place of a null is 0.
@@ -247,7 +286,7 @@ impl Table {
             ),
             Keys::Texts(texts) => self.bound_texts(*texts, bound, &mut task),
         };
-        pool.sum(tasks(ranks, Found::None), work).map(|_| ())
+        pool.sum(tasks(Room::Slice(ranks), Found::None), work).map(|_| ())
     }
 
     pub(crate) fn typed<K: FromNumbers, V: Value>(&self) -> Result<Typed<'_, K, V>> {
@@ -261,11 +300,12 @@ impl Table {
     fn values_of<V: Value>(
         &self,
         keys: &Keys<'_>,
-        values: &mut [V],
+        values: Room<'_, V>,
         found: Found<'_>,
         pool: &Pool<'_>,
     ) -> Result<usize> {
-        let values = short("values", values, keys.len())?;
+        let (needed, has) = (keys.len(), values.len());
+        let values = values.first(needed).ok_or(BatchError::Short { name: "values", needed, found: has })?;
         match keys {
             Keys::Numbers(numbers) => any_key!(
                 self.key_type(),
@@ -305,19 +345,20 @@ impl Table {
         numbers: &Numbers<'_>,
         task: Task<'_, V>,
     ) -> Result<usize> {
-        let Task { first, values, mut found } = task;
+        let Task { first, mut values, mut found } = task;
         let mut piece = Piece::<K>::new();
         let mut present = [0; WORDS];
         pieces(values.len(), |at, count| {
             K::convert(&mut piece, numbers, first + at, count);
-            let values = &mut values[at..at + count];
-            let mut hits = typed
-                .get_batch(&piece.keys[..count], values, &mut present)
-                .map_err(|error| self.failed(error))?;
-            if piece.any {
-                hits = without_past(&mut present, &piece.misses, count);
-                (0..count).filter(|&at| piece.is_miss(at)).for_each(|at| values[at] = V::default());
-            }
+            let hits = values.fill(at, count, |values| {
+                let mut hits = typed.get_batch(&piece.keys[..count], values, &mut present)?;
+                if piece.any {
+                    hits = without_past(&mut present, &piece.misses, count);
+                    (0..count).filter(|&at| piece.is_miss(at)).for_each(|at| values[at] = V::default());
+                }
+                Ok(hits)
+            });
+            let hits = hits.map_err(|error: pleach::ReadError| self.failed(error))?;
             found.put(at, count, &present);
             Ok(hits)
         })
@@ -355,14 +396,15 @@ impl Table {
         let mut present = [0; WORDS];
         pieces(task.values.len(), |at, count| {
             K::convert(&mut piece, numbers, first + at, count);
-            let ranks = &mut task.values[at..at + count];
-            let mut hits = typed
-                .rank_batch(&piece.keys[..count], ranks, &mut present)
-                .map_err(|error| self.failed(error))?;
-            if piece.any {
-                hits = without_past(&mut present, &piece.misses, count);
-                place(ranks, &piece, end, |at| numbers.is_null(first + at));
-            }
+            let hits = task.values.fill(at, count, |ranks| {
+                let mut hits = typed.rank_batch(&piece.keys[..count], ranks, &mut present)?;
+                if piece.any {
+                    hits = without_past(&mut present, &piece.misses, count);
+                    place(ranks, &piece, end, |at| numbers.is_null(first + at));
+                }
+                Ok(hits)
+            });
+            let hits = hits.map_err(|error: pleach::ReadError| self.failed(error))?;
             task.found.put(at, count, &present);
             Ok(hits)
         })
@@ -382,12 +424,14 @@ impl Table {
             if bound == Bound::Upper {
                 piece.step();
             }
-            let ranks = &mut task.values[at..at + count];
-            typed.lower_bound_batch(&piece.keys[..count], ranks).map_err(|error| self.failed(error))?;
-            if piece.any {
-                place(ranks, &piece, end, |at| numbers.is_null(first + at));
-            }
-            Ok(0)
+            let searched = task.values.fill(at, count, |ranks| {
+                typed.lower_bound_batch(&piece.keys[..count], ranks)?;
+                if piece.any {
+                    place(ranks, &piece, end, |at| numbers.is_null(first + at));
+                }
+                Ok(0)
+            });
+            searched.map_err(|error: pleach::ReadError| self.failed(error))
         })
     }
 
@@ -397,16 +441,18 @@ impl Table {
         texts: &dyn Texts,
         task: Task<'_, V>,
     ) -> Result<usize> {
-        let Task { first, values, mut found } = task;
+        let Task { first, mut values, mut found } = task;
         let mut present = [0; WORDS];
         pieces(values.len(), |at, count| {
             let part = Part { texts, first: first + at, count };
-            let values = &mut values[at..at + count];
-            strings.get_batch(&part, values, &mut present).map_err(|error| self.failed(error))?;
-            let nulls = nulls(&part);
-            let hits = without_past(&mut present, &nulls, count);
-            let is_null = |at: &usize| nulls[at / 64] >> (at % 64) & 1 != 0;
-            (0..count).filter(is_null).for_each(|at| values[at] = V::default());
+            let hits = values.fill(at, count, |values| {
+                strings.get_batch(&part, values, &mut present)?;
+                let nulls = nulls(&part);
+                let is_null = |at: &usize| nulls[at / 64] >> (at % 64) & 1 != 0;
+                (0..count).filter(is_null).for_each(|at| values[at] = V::default());
+                Ok(without_past(&mut present, &nulls, count))
+            });
+            let hits = hits.map_err(|error: pleach::ReadError| self.failed(error))?;
             found.put(at, count, &present);
             Ok(hits)
         })
@@ -437,10 +483,12 @@ impl Table {
         let mut present = [0; WORDS];
         pieces(task.values.len(), |at, count| {
             let part = Part { texts, first: task.first + at, count };
-            let ranks = &mut task.values[at..at + count];
-            strings.rank_batch(&part, ranks, &mut present).map_err(|error| self.failed(error))?;
-            let hits = without_past(&mut present, &nulls(&part), count);
-            (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
+            let hits = task.values.fill(at, count, |ranks| {
+                strings.rank_batch(&part, ranks, &mut present)?;
+                (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
+                Ok(without_past(&mut present, &nulls(&part), count))
+            });
+            let hits = hits.map_err(|error: pleach::ReadError| self.failed(error))?;
             task.found.put(at, count, &present);
             Ok(hits)
         })
@@ -450,14 +498,15 @@ impl Table {
         let strings = self.strings::<()>()?;
         pieces(task.values.len(), |at, count| {
             let part = Part { texts, first: task.first + at, count };
-            let ranks = &mut task.values[at..at + count];
-            match bound {
-                Bound::Lower => strings.lower_bound_batch(&part, ranks),
-                Bound::Upper => strings.lower_bound_batch(&Next::of(&part), ranks),
-            }
-            .map_err(|error| self.failed(error))?;
-            (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
-            Ok(0)
+            let searched = task.values.fill(at, count, |ranks| {
+                match bound {
+                    Bound::Lower => strings.lower_bound_batch(&part, ranks),
+                    Bound::Upper => strings.lower_bound_batch(&Next::of(&part), ranks),
+                }?;
+                (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
+                Ok(0)
+            });
+            searched.map_err(|error: pleach::ReadError| self.failed(error))
         })
     }
 }

@@ -27,6 +27,17 @@ pub enum BatchError {
         /// Type of the file's values.
         held: String,
     },
+    /// An array cannot be keys of a file.
+    #[error("{0}")]
+    Refused(String),
+    /// Values of the file are not of its type.
+    #[error("damaged: {path}: values are not of their type ({what}): restore or rebuild it")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
     /// A buffer is too short.
     #[error(
         "too short: the buffer `{name}` has {found} elements, but {needed} are needed: pass a longer one"

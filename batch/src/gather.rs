@@ -4,8 +4,8 @@ use crate::answer::TASK;
 use crate::convert::FromNumbers;
 use crate::error::{BatchError, Result};
 use crate::pool::Pool;
-use crate::table::{Table, any_key};
-use pleach::{Value, ValueType};
+use crate::table::{Table, any_key, any_value};
+use pleach::Value;
 use std::sync::Mutex;
 use zerocopy::IntoBytes;
 
@@ -68,42 +68,6 @@ pub enum Column {
     Strings(Gathered),
 }
 
-/// Evaluates an expression with the type of values in tuple lines; `()` if they are not there.
-macro_rules! any_value {
-    ($type:expr, $value:ident => $body:expr) => {
-        match $type {
-            ValueType::U32 => {
-                type $value = u32;
-                $body
-            }
-            ValueType::U64 => {
-                type $value = u64;
-                $body
-            }
-            ValueType::I32 => {
-                type $value = i32;
-                $body
-            }
-            ValueType::I64 => {
-                type $value = i64;
-                $body
-            }
-            ValueType::F32 => {
-                type $value = f32;
-                $body
-            }
-            ValueType::F64 => {
-                type $value = f64;
-                $body
-            }
-            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => {
-                type $value = ();
-                $body
-            }
-        }
-    };
-}
-
 impl Table {
     /// Returns the keys and values at many ranks. A rank past the end gives zeros and empty strings.
     ///
@@ -111,11 +75,19 @@ impl Table {
     /// [`BatchError::Memory`] if there is not enough memory; [`BatchError::Pleach`] if the file is damaged or was
     /// truncated.
     pub fn tuples_at(&self, ranks: &[u64], pool: &Pool<'_>) -> Result<(Column, Column)> {
-        let (keys, words) = any_value!(self.value_type(), V => any_key!(
-            self.key_type(),
-            K => self.words_at::<K, V>(ranks, pool)?,
-            else self.strings_at::<V>(ranks)?
-        ));
+        let (keys, words) = any_value!(
+            self.value_type(),
+            V => any_key!(
+                self.key_type(),
+                K => self.words_at::<K, V>(ranks, pool)?,
+                else self.strings_at::<V>(ranks)?
+            ),
+            else any_key!(
+                self.key_type(),
+                K => self.words_at::<K, ()>(ranks, pool)?,
+                else self.strings_at::<()>(ranks)?
+            )
+        );
         let is_column = self.value_type().is_bytes();
         let values = if is_column { Column::Strings(self.values_at(ranks, pool)?) } else { words };
         Ok((keys, values))

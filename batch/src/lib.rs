@@ -33,13 +33,17 @@
 //! ```
 
 mod answer;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod convert;
 mod error;
 mod gather;
 mod keys;
+mod meaning;
 mod nulls;
 mod numbers;
 mod pool;
+mod room;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -51,4 +55,5 @@ pub use keys::{Keys, Texts};
 pub use nulls::Nulls;
 pub use numbers::{Lane, LaneType, Numbers};
 pub use pool::Pool;
+pub use room::Shared;
 pub use table::Table;

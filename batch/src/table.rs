@@ -160,3 +160,40 @@ macro_rules! with_key {
 }
 use with_key;
 pub(crate) use with_key as any_key;
+
+/// Evaluates an expression with the type of values that are numbers, or another for all others.
+macro_rules! with_value {
+    ($type:expr, $value:ident => $body:expr, else $other:expr) => {{
+        match $type {
+            pleach::ValueType::U32 => {
+                type $value = u32;
+                $body
+            }
+            pleach::ValueType::U64 => {
+                type $value = u64;
+                $body
+            }
+            pleach::ValueType::I32 => {
+                type $value = i32;
+                $body
+            }
+            pleach::ValueType::I64 => {
+                type $value = i64;
+                $body
+            }
+            pleach::ValueType::F32 => {
+                type $value = f32;
+                $body
+            }
+            pleach::ValueType::F64 => {
+                type $value = f64;
+                $body
+            }
+            pleach::ValueType::None
+            | pleach::ValueType::Fixed(_)
+            | pleach::ValueType::Bytes
+            | pleach::ValueType::Utf8 => $other,
+        }
+    }};
+}
+pub(crate) use with_value as any_value;

@@ -334,19 +334,7 @@ class Index:
         table = self._open
         first = 0 if low is None else int(self.lower_bound_many(_single(low), threads=1)[0])
         end = len(table) if high is None else int(self.lower_bound_many(_single(high), threads=1)[0])
-        names = [table.key_name or "key", table.value_name or "value"]
-        threads = self._threads(None)
-
-        def batch(start: int, stop: int) -> Any:
-            keys, values = table.at(np.arange(start, stop, dtype=np.uint64), threads)
-            arrays = [pyarrow.array(keys), pyarrow.array(values)]
-            if table.value_type == "none":
-                return pyarrow.record_batch(arrays[:1], names=names[:1])
-            return pyarrow.record_batch(arrays, names=names)
-
-        starts = range(first, end, batch_rows)
-        batches = (batch(start, min(start + batch_rows, end)) for start in starts)
-        return pyarrow.RecordBatchReader.from_batches(batch(0, 0).schema, batches)
+        return pyarrow.RecordBatchReader.from_stream(table.tuples(first, end, batch_rows, self._threads(None)))
 
     def to_arrow(self) -> Any:
         """Reads all tuples as a `pyarrow.Table`."""

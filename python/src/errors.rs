@@ -37,7 +37,10 @@ pub(crate) fn reading(error: &Error) -> PyErr {
 pub(crate) fn batch(error: &BatchError) -> PyErr {
     match error {
         BatchError::Pleach(error) => reading(error),
-        BatchError::Keys { .. } | BatchError::Values { .. } => exception("TypesError", error.to_string()),
+        BatchError::Keys { .. } | BatchError::Values { .. } | BatchError::Refused(_) => {
+            exception("TypesError", error.to_string())
+        }
+        BatchError::Damaged { .. } => exception("DamagedError", error.to_string()),
         BatchError::Short { .. } => exception("InputError", error.to_string()),
         BatchError::Memory { .. } => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
         BatchError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),

@@ -2,7 +2,6 @@
 //!
 //! * `keys` makes a batch of keys of a NumPy array or an Arrow array, without an object for each key.
 //! * `numpy` describes the memory of NumPy arrays.
-//! * `arrow` makes Arrow arrays of answers.
 //! * `table` is an open file, and its batches.
 //! * `build` makes files from paths and Arrow streams, and changes them; `options` are its options, `progress` tells.
 //! * `care` checks files and their generations, and exports them.
@@ -11,7 +10,6 @@
 //!
 //! The interpreter's lock is released during all work that depends on the number of keys.
 
-mod arrow;
 mod build;
 mod care;
 mod errors;

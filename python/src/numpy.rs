@@ -1,7 +1,8 @@
 //! The memory of NumPy arrays, by their `__array_interface__`.
 
 use crate::errors::exception;
-use pleach_batch::{Lane, LaneType};
+use pleach::ValueType;
+use pleach_batch::{Lane, LaneType, Shared};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -72,19 +73,48 @@ impl Memory {
 
     /// Describes an array to write numbers of type `T` into.
     pub(crate) fn for_writing<T: LaneType>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        Self::written(object, name, T::LANE)
+    }
+
+    /// Describes the caller's array for the values of a file.
+    pub(crate) fn for_values(object: &Bound<'_, PyAny>, value_type: ValueType) -> PyResult<Self> {
+        let lane = match value_type {
+            ValueType::U32 => Lane::U32,
+            ValueType::U64 => Lane::U64,
+            ValueType::I32 => Lane::I32,
+            ValueType::I64 => Lane::I64,
+            ValueType::F32 => Lane::F32,
+            ValueType::F64 => Lane::F64,
+            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => {
+                let text = "values that are not numbers come as an Arrow array".to_owned();
+                return Err(exception("TypesError", text));
+            }
+        };
+        Self::written(object, "out", lane)
+    }
+
+    fn written(object: &Bound<'_, PyAny>, name: &str, lane: Lane) -> PyResult<Self> {
         let memory = Self::of(object)?.ok_or_else(|| input(format!("{name} is no NumPy array: give one")))?;
-        let is_times = matches!(memory.elements, Elements::Times { .. }) && T::LANE == Lane::I64;
-        if memory.elements != Elements::Numbers(T::LANE) && !is_times {
-            let text = format!("{name} has the wrong dtype: give an array of {}", T::LANE.name());
+        let is_times = matches!(memory.elements, Elements::Times { .. }) && lane == Lane::I64;
+        if memory.elements != Elements::Numbers(lane) && !is_times {
+            let text = format!("{name} has the wrong dtype: give an array of {}", lane.name());
             return Err(exception("TypesError", text));
         }
-        let bytes = size_of::<T>();
+        let bytes = lane.bytes();
         let is_plain = memory.len <= 1 || memory.stride == bytes.cast_signed();
         if !memory.is_writable || memory.is_swapped || !is_plain || memory.start % bytes != 0 {
             let text = format!("{name} must be writable, contiguous, aligned and in native byte order");
             return Err(input(format!("{text}: give numpy.empty(n, dtype)")));
         }
         Ok(memory)
+    }
+
+    /// Returns the memory for values of a type; other threads may use it meanwhile. `None` if it was not made by
+    /// [`Memory::for_values`] for this type.
+    pub(crate) fn shared(&self, value_type: ValueType) -> Option<Shared<'_>> {
+        // SAFETY: `for_values` checked type, order and stride of these numbers; the object is held, so the memory
+        // lives, and there is no Rust reference to it.
+        unsafe { Shared::new(value_type, self.start as *mut u8, self.len) }
     }
 
     /// Returns the numbers to write.

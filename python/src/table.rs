@@ -1,17 +1,14 @@
 //! An open file and its batches.
 
-use crate::arrow::{nulls, number_type, numbers, records, strings, type_of};
 use crate::errors::{batch, exception, reading};
 use crate::keys::Batch;
 use crate::numpy::Memory;
-use arrow_array::ArrayRef;
-use arrow_buffer::Buffer;
-use arrow_schema::DataType;
-use pleach::{AnyMap, Datum, Error, Followed, KeyType, OpenOptions, Residence, ValueType, Verify};
-use pleach_batch::{BatchError, Bound as Edge, Found, Gathered, LaneType, Pool, Values};
+use pleach::{AnyMap, Datum, Error, Followed, KeyType, OpenOptions, Residence, Verify};
+use pleach_batch::arrow::Tuples;
+use pleach_batch::{BatchError, Bound as Edge, Found, Pool, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use pyo3_arrow::PyArray;
+use pyo3_arrow::{PyArray, PyRecordBatchReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,118 +43,11 @@ fn answered<T: Send>(
     }
 }
 
-/// Calls a function with the slice of an array of this file's value type.
-macro_rules! with_values {
-    ($type:expr, $T:ident => $body:expr, else $other:expr) => {
-        match $type {
-            ValueType::U32 => {
-                type $T = u32;
-                $body
-            }
-            ValueType::U64 => {
-                type $T = u64;
-                $body
-            }
-            ValueType::I32 => {
-                type $T = i32;
-                $body
-            }
-            ValueType::I64 => {
-                type $T = i64;
-                $body
-            }
-            ValueType::F32 => {
-                type $T = f32;
-                $body
-            }
-            ValueType::F64 => {
-                type $T = f64;
-                $body
-            }
-            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => $other,
-        }
-    };
-}
-
-trait AsValues: LaneType {
-    fn values(slice: &mut [Self]) -> Values<'_>;
-}
-macro_rules! as_values {
-    ($($type:ident $name:ident;)*) => {$(
-        impl AsValues for $type {
-            fn values(slice: &mut [Self]) -> Values<'_> {
-                Values::$name(slice)
-            }
-        }
-    )*};
-}
-as_values! { u32 U32; u64 U64; i32 I32; i64 I64; f32 F32; f64 F64; }
-
 impl Table {
     fn of(index: Arc<pleach::Index>) -> PyResult<Self> {
         let table = pleach_batch::Table::of(Arc::clone(&index)).map_err(|error| batch(&error))?;
         let map = AnyMap::from_index(index).map_err(|error| reading(&error))?;
         Ok(Self { table, map })
-    }
-
-    /// Makes the Arrow array of the values of many ranks; `found` are bits.
-    fn values_of(
-        &self,
-        ranks: &[u64],
-        found: Vec<u8>,
-        count: usize,
-        pool: &Pool<'_>,
-    ) -> Result<PyResult<ArrayRef>, BatchError> {
-        let value_type = self.table.value_type();
-        let len = ranks.len();
-        let is_found = |at: usize| found[at / 8] >> (at % 8) & 1 != 0;
-        let ranks: Vec<u64> =
-            ranks.iter().enumerate().map(|(at, &rank)| if is_found(at) { rank } else { u64::MAX }).collect();
-        let all: Gathered = self.table.values_at(&ranks, pool)?;
-        let nulls = nulls(found, len, count);
-        Ok(match self.table.record() {
-            Some(record) => records(
-                record,
-                len,
-                |at| &all.data[all.offsets[at] as usize..all.offsets[at + 1] as usize],
-                nulls,
-            ),
-            None => strings(value_type, all, nulls),
-        })
-    }
-
-    /// Makes the Arrow array of the values of many keys.
-    fn find_array(&self, keys: &Batch, pool: &Pool<'_>) -> Result<PyResult<ArrayRef>, BatchError> {
-        let len = keys.len();
-        let mut found = vec![0; len.div_ceil(8)];
-        let value_type = self.table.value_type();
-        with_values!(
-            value_type,
-            T => {
-                let mut values = vec![T::default(); len];
-                let count = keys.with(|keys| {
-                    self.table.get(keys, &mut T::values(&mut values), &mut Found::Bits(&mut found), pool)
-                })?;
-                let nulls = nulls(found, len, count);
-                if let Some(record) = self.table.record() {
-                    let bytes = zerocopy::IntoBytes::as_bytes(values.as_slice());
-                    let packed = |at: usize| &bytes[at * size_of::<T>()..][..size_of::<T>()];
-                    return Ok(records(record, len, packed, nulls));
-                }
-                let data_type = type_of(number_type(value_type), self.table.value_meaning());
-                Ok(numbers(data_type, Buffer::from_vec(values), len, nulls))
-            },
-            else {
-                let mut ranks = vec![0; len];
-                let count =
-                    keys.with(|keys| self.table.rank(keys, &mut ranks, &mut Found::Bits(&mut found), pool))?;
-                if value_type == ValueType::None {
-                    let bits = arrow_buffer::BooleanBuffer::new(Buffer::from_vec(found), 0, len);
-                    return Ok(Ok(Arc::new(arrow_array::BooleanArray::new(bits, None)) as ArrayRef));
-                }
-                self.values_of(&ranks, found, count, pool)
-            }
-        )
     }
 
     /// Converts a Python object to a single key; `None` if it cannot be a key of this type without a loss, and is
@@ -352,6 +242,7 @@ impl Table {
     }
 
     /// Looks up many keys; writes values and whether each was found into NumPy arrays. Returns how many were found.
+    /// Nobody else knows the array `found`; `values` may be the caller's.
     fn find(
         &self,
         py: Python<'_>,
@@ -361,40 +252,22 @@ impl Table {
         threads: usize,
     ) -> PyResult<usize> {
         let keys = Batch::of(&self.table, keys)?;
+        let values = values.map(|values| Memory::for_values(values, self.table.value_type())).transpose()?;
         let flags = found.map(|found| Memory::for_writing::<u8>(found, "found")).transpose()?;
-        let run = |values: &mut Values<'_>| {
-            // SAFETY: `find` is called with an array that the caller of `pleachdb` just made or gave for output; nobody
-            // else is to use it meanwhile.
-            let mut flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
-            answered(py, threads, |pool| {
-                let mut bools = vec![false; flags.as_ref().map_or(0, |_| keys.len())];
-                let mut found = if flags.is_some() { Found::Bools(&mut bools) } else { Found::None };
-                let count = keys.with(|keys| self.table.get(keys, values, &mut found, pool))?;
-                if let Some(flags) = &mut flags {
-                    let (needed, found) = (bools.len(), flags.len());
-                    let flags = flags.get_mut(..needed);
-                    let flags = flags.ok_or(BatchError::Short { name: "found", needed, found })?;
-                    flags.iter_mut().zip(&bools).for_each(|(flag, &is)| *flag = is.into());
-                }
-                Ok(count)
-            })
-        };
-        let Some(values) = values else { return run(&mut Values::None) };
-        with_values!(
-            self.table.value_type(),
-            T => {
-                let memory = Memory::for_writing::<T>(values, "out")?;
-                // SAFETY: as above.
-                run(&mut T::values(unsafe { memory.slice::<T>() }))
-            },
-            else Err(exception("TypesError", "values that are not numbers come as an Arrow array".to_owned()))
-        )
+        // SAFETY: `pleachdb` made this array, and does not use it before this call is over.
+        let flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
+        answered(py, threads, |pool| {
+            let shared = values.as_ref().and_then(|memory| memory.shared(self.table.value_type()));
+            let mut values = shared.map_or(Values::None, Values::Shared);
+            let mut found = flags.map_or(Found::None, Found::Bytes);
+            keys.with(|keys| self.table.get(keys, &mut values, &mut found, pool))
+        })
     }
 
     /// Looks up many keys; the answer is an Arrow array with nulls for those that are missing.
     fn find_arrow(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: usize) -> PyResult<PyArray> {
         let keys = Batch::of(&self.table, keys)?;
-        let array = answered(py, threads, |pool| self.find_array(&keys, pool))??;
+        let array = answered(py, threads, |pool| keys.with(|keys| self.table.array_of(keys, pool)))?;
         Ok(PyArray::from_array_ref(array))
     }
 
@@ -414,23 +287,31 @@ impl Table {
         // SAFETY: these arrays were just made by `pleachdb`, which alone uses them.
         let ranks = unsafe { memory.slice::<u64>() };
         // SAFETY: as above.
-        let mut flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
+        let flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
         answered(py, threads, |pool| {
             let bound = match how {
                 "lower" => Edge::Lower,
                 "upper" => Edge::Upper,
                 _ => {
-                    let mut bools = vec![false; keys.len()];
-                    let mut found = Found::Bools(&mut bools);
-                    let count = keys.with(|keys| self.table.rank(keys, ranks, &mut found, pool))?;
-                    for (flag, &is) in flags.iter_mut().flat_map(|flags| flags.iter_mut()).zip(&bools) {
-                        *flag = is.into();
-                    }
-                    return Ok(count);
+                    let mut found = flags.map_or(Found::None, Found::Bytes);
+                    return keys.with(|keys| self.table.rank(keys, ranks, &mut found, pool));
                 }
             };
             keys.with(|keys| self.table.bounds(keys, bound, ranks, pool)).map(|()| 0)
         })
+    }
+
+    /// Reads the tuples of consecutive ranks as record batches.
+    fn tuples(
+        &self,
+        first: u64,
+        end: u64,
+        batch_rows: usize,
+        threads: usize,
+    ) -> PyResult<PyRecordBatchReader> {
+        let tuples =
+            Tuples::new(&self.table, first..end, batch_rows, threads).map_err(|error| batch(&error))?;
+        Ok(PyRecordBatchReader::new(Box::new(tuples)))
     }
 
     /// Returns keys and values at many ranks, as Arrow arrays. A rank past the end gives nulls.
@@ -438,69 +319,7 @@ impl Table {
         let memory = Memory::for_writing::<u64>(ranks, "ranks")?;
         // SAFETY: this array was just made by `pleachdb`, which alone uses it.
         let ranks = unsafe { memory.slice::<u64>() };
-        let (keys, values) = answered(py, threads, |pool| self.tuples_at(ranks, pool))??;
+        let (keys, values) = answered(py, threads, |pool| self.table.arrays_at(ranks, pool))?;
         Ok((PyArray::from_array_ref(keys), PyArray::from_array_ref(values)))
-    }
-}
-
-impl Table {
-    fn tuples_at(
-        &self,
-        ranks: &[u64],
-        pool: &Pool<'_>,
-    ) -> Result<PyResult<(ArrayRef, ArrayRef)>, BatchError> {
-        let len = ranks.len();
-        let mut found = vec![0u8; len.div_ceil(8)];
-        let mut count = 0;
-        for (at, &rank) in ranks.iter().enumerate() {
-            if rank < self.table.len() {
-                found[at / 8] |= 1 << (at % 8);
-                count += 1;
-            }
-        }
-        let (keys, words) = self.table.tuples_at(ranks, pool)?;
-        let valid = || nulls(found.clone(), len, count);
-        let key_type = self.table.key_type();
-        let keys = match keys {
-            pleach_batch::Column::Words(bytes) => {
-                let plain = match key_type {
-                    KeyType::U32 => DataType::UInt32,
-                    KeyType::U64 => DataType::UInt64,
-                    KeyType::I32 => DataType::Int32,
-                    KeyType::I64 => DataType::Int64,
-                    KeyType::F64 => DataType::Float64,
-                    _ => DataType::FixedSizeBinary(16),
-                };
-                let data_type = type_of(plain, self.table.key_meaning());
-                numbers(data_type, Buffer::from_slice_ref(&bytes), len, valid())
-            }
-            pleach_batch::Column::Strings(all) => {
-                let as_value = match key_type {
-                    KeyType::Fixed(bytes) => ValueType::Fixed(bytes),
-                    KeyType::Utf8 => ValueType::Utf8,
-                    _ => ValueType::Bytes,
-                };
-                strings(as_value, all, valid())
-            }
-        };
-        let values = match (words, self.table.record()) {
-            (pleach_batch::Column::Words(bytes), Some(record)) => {
-                let width = bytes.len() / len.max(1);
-                records(record, len, |at| &bytes[at * width..][..width], valid())
-            }
-            (pleach_batch::Column::Words(bytes), None) => {
-                let value_type = self.table.value_type();
-                let data_type = type_of(number_type(value_type), self.table.value_meaning());
-                numbers(data_type, Buffer::from_slice_ref(&bytes), len, valid())
-            }
-            (pleach_batch::Column::Strings(all), Some(record)) => records(
-                record,
-                len,
-                |at| &all.data[all.offsets[at] as usize..all.offsets[at + 1] as usize],
-                valid(),
-            ),
-            (pleach_batch::Column::Strings(all), None) => strings(self.table.value_type(), all, valid()),
-        };
-        Ok(keys.and_then(|keys| values.map(|values| (keys, values))))
     }
 }

@@ -1,61 +1,34 @@
-//! Arrow arrays of answers.
+//! Arrow arrays of memory.
 
-use crate::errors::exception;
-use crate::numpy::input;
+use super::types::{field_type, logical_type};
+use crate::gather::Gathered;
 use arrow_array::{ArrayRef, StructArray, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, Fields};
-use pleach::ValueType;
-use pleach_batch::Gathered;
+use arrow_schema::{ArrowError, DataType, Field, Fields};
 use pleach_format::logical::Logical;
-use pleach_format::record::{FieldKind, FieldValue, Record};
-use pyo3::PyResult;
+use pleach_format::record::{FieldValue, Record};
 use std::sync::Arc;
 
-/// Returns the Arrow type of words that mean this; `plain` is that of the words.
-pub(crate) fn type_of(plain: DataType, meaning: &Logical) -> DataType {
-    match meaning {
-        Logical::Plain | Logical::Unknown(_) | Logical::Record(_) | Logical::Uuid => plain,
-        meaning => pleach_input::logical_type(&meaning.meta()).unwrap_or(plain),
-    }
-}
-
-/// Returns the Arrow type of plain numbers.
-pub(crate) fn number_type(value_type: ValueType) -> DataType {
-    match value_type {
-        ValueType::U32 => DataType::UInt32,
-        ValueType::U64 => DataType::UInt64,
-        ValueType::I32 => DataType::Int32,
-        ValueType::I64 => DataType::Int64,
-        ValueType::F32 => DataType::Float32,
-        ValueType::F64 => DataType::Float64,
-        ValueType::None => DataType::Null,
-        ValueType::Fixed(bytes) => DataType::FixedSizeBinary(bytes.into()),
-        ValueType::Bytes => DataType::LargeBinary,
-        ValueType::Utf8 => DataType::LargeUtf8,
-    }
-}
-
 /// Returns the nulls of answers; `None` if all keys were found.
-pub(crate) fn nulls(found: Vec<u8>, len: usize, count: usize) -> Option<NullBuffer> {
+pub(super) fn nulls(found: Vec<u8>, len: usize, count: usize) -> Option<NullBuffer> {
     (count < len).then(|| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(found), 0, len)))
 }
 
-fn built(builder: arrow_data::ArrayDataBuilder) -> PyResult<ArrayRef> {
-    let data = builder.build();
-    let data =
-        data.map_err(|error| exception("DamagedError", format!("values are not of their type ({error})")))?;
-    Ok(make_array(data))
+fn built(builder: arrow_data::ArrayDataBuilder) -> Result<ArrayRef, ArrowError> {
+    builder.build().map(make_array)
 }
 
-/// Makes an array of numbers.
-pub(crate) fn numbers(
+/// Makes an array of numbers, in native byte order; those of 128 bits are bytes.
+///
+/// # Errors
+/// [`ArrowError`] if the memory is not such an array: it came from a damaged file.
+pub fn numbers(
     data_type: DataType,
     buffer: Buffer,
     len: usize,
     nulls: Option<NullBuffer>,
-) -> PyResult<ArrayRef> {
+) -> Result<ArrayRef, ArrowError> {
     // Decimals have words of 64 bits in a file.
     let buffer = match data_type {
         DataType::Decimal128(..) => {
@@ -74,11 +47,18 @@ pub(crate) fn numbers(
     built(ArrayData::builder(data_type).len(len).add_buffer(buffer).nulls(nulls))
 }
 
-/// Makes an array of byte strings or texts.
-pub(crate) fn strings(value_type: ValueType, all: Gathered, nulls: Option<NullBuffer>) -> PyResult<ArrayRef> {
+/// Makes an array of byte strings or texts. With a fixed length, an empty string of a missing key becomes zeros.
+///
+/// # Errors
+/// [`ArrowError`] if the memory is not such an array: it came from a damaged file.
+pub fn strings(
+    data_type: DataType,
+    all: Gathered,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, ArrowError> {
     let len = all.offsets.len() - 1;
-    if let ValueType::Fixed(bytes) = value_type {
-        let bytes = usize::from(bytes);
+    if let DataType::FixedSizeBinary(bytes) = data_type {
+        let bytes = usize::try_from(bytes).unwrap_or(0);
         let mut data = all.data;
         // The string of a missing key is empty.
         if data.len() != len * bytes {
@@ -90,26 +70,29 @@ pub(crate) fn strings(value_type: ValueType, all: Gathered, nulls: Option<NullBu
             }
             data = full;
         }
-        let builder = ArrayData::builder(number_type(value_type)).len(len).add_buffer(Buffer::from_vec(data));
+        let builder = ArrayData::builder(data_type).len(len).add_buffer(Buffer::from_vec(data));
         return built(builder.nulls(nulls));
     }
     let offsets: Vec<i64> = all.offsets.iter().map(|&offset| offset.cast_signed()).collect();
-    let builder = ArrayData::builder(number_type(value_type)).len(len);
+    let builder = ArrayData::builder(data_type).len(len);
     let builder = builder.add_buffer(Buffer::from_vec(offsets)).add_buffer(Buffer::from_vec(all.data));
     built(builder.nulls(nulls))
 }
 
 /// Makes a struct array of records, of which `packed` returns the bytes.
-pub(crate) fn records<'a>(
+///
+/// # Errors
+/// [`ArrowError`] if the memory is not such an array: it came from a damaged file.
+pub fn records<'a>(
     record: &Record,
     len: usize,
     packed: impl Fn(usize) -> &'a [u8],
     nulls: Option<NullBuffer>,
-) -> PyResult<ArrayRef> {
+) -> Result<ArrayRef, ArrowError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (number, field) in record.fields().iter().enumerate() {
         let plain = field_type(field.kind);
-        let data_type = type_of(plain, &Logical::of_meta(&field.logical));
+        let data_type = logical_type(plain, &Logical::of_meta(&field.logical));
         let mut bytes = Vec::with_capacity(len * field.kind.bytes());
         for at in 0..len {
             match record.get(number, packed(at)) {
@@ -123,23 +106,7 @@ pub(crate) fn records<'a>(
         fields.push(Field::new(field.name.clone(), data_type, false));
     }
     let array = StructArray::try_new(Fields::from(fields), arrays, nulls);
-    Ok(Arc::new(array.map_err(|error| input(error.to_string()))?))
-}
-
-fn field_type(kind: FieldKind) -> DataType {
-    match kind {
-        FieldKind::U8 => DataType::UInt8,
-        FieldKind::U16 => DataType::UInt16,
-        FieldKind::U32 => DataType::UInt32,
-        FieldKind::U64 => DataType::UInt64,
-        FieldKind::I8 => DataType::Int8,
-        FieldKind::I16 => DataType::Int16,
-        FieldKind::I32 => DataType::Int32,
-        FieldKind::I64 => DataType::Int64,
-        FieldKind::F32 => DataType::Float32,
-        FieldKind::F64 => DataType::Float64,
-        FieldKind::Bytes(bytes) => DataType::FixedSizeBinary(bytes.into()),
-    }
+    Ok(Arc::new(array?))
 }
 
 fn put(value: &FieldValue<'_>, bytes: &mut Vec<u8>) {

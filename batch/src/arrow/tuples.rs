@@ -1,0 +1,81 @@
+//! The tuples of a range, as record batches.
+
+use crate::error::BatchError;
+use crate::pool::Pool;
+use crate::table::Table;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use pleach::ValueType;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The tuples of a range of ranks, as record batches. It owns the file.
+#[derive(Debug)]
+pub struct Tuples {
+    table: Table,
+    schema: SchemaRef,
+    ranks: Range<u64>,
+    batch_rows: u64,
+    threads: usize,
+}
+
+impl Tuples {
+    /// Reads the tuples of consecutive ranks, `batch_rows` at a time, on so many threads (0 for all).
+    ///
+    /// # Errors
+    /// [`BatchError::Pleach`] if the names of the columns are damaged.
+    pub fn new(
+        table: &Table,
+        ranks: Range<u64>,
+        batch_rows: usize,
+        threads: usize,
+    ) -> Result<Self, BatchError> {
+        let meta = table.index().meta().map_err(|error| table.failed(error))?;
+        let (keys, values) = table.arrays_at(&[], &Pool::current())?;
+        let name =
+            |given: &str, usual: &str| if given.is_empty() { usual.to_owned() } else { given.to_owned() };
+        let mut fields = vec![Field::new(name(&meta.key_name, "key"), keys.data_type().clone(), true)];
+        if table.value_type() != ValueType::None {
+            let value_name = name(&meta.value_name, "value");
+            fields.push(Field::new(value_name, values.data_type().clone(), true));
+        }
+        let end = ranks.end.min(table.len());
+        Ok(Self {
+            table: table.clone(),
+            schema: Arc::new(Schema::new(fields)),
+            ranks: ranks.start.min(end)..end,
+            batch_rows: batch_rows.max(1) as u64,
+            threads,
+        })
+    }
+
+    /// Reads one batch.
+    fn batch(&self, ranks: Range<u64>) -> Result<RecordBatch, ArrowError> {
+        let ranks: Vec<u64> = ranks.collect();
+        let outside = |error: BatchError| ArrowError::ExternalError(Box::new(error));
+        let (keys, values) = self.table.arrays_at(&ranks, &Pool::of(self.threads)).map_err(outside)?;
+        let mut columns = vec![keys, values];
+        columns.truncate(self.schema.fields().len());
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+impl Iterator for Tuples {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ranks.is_empty() {
+            return None;
+        }
+        let end = self.ranks.end.min(self.ranks.start + self.batch_rows);
+        let ranks = self.ranks.start..end;
+        self.ranks.start = end;
+        Some(self.batch(ranks))
+    }
+}
+
+impl RecordBatchReader for Tuples {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
