@@ -137,6 +137,14 @@ impl Gpu {
         Ok(left.min(self.driver().free_bytes()?))
     }
 
+    /// Blocks until all work on the device is done, of all streams.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] or [`GpuError::Lost`] if a driver call fails, or if the work failed.
+    pub fn synchronize(&self) -> Result<(), GpuError> {
+        self.driver().synchronize_all()
+    }
+
     pub(crate) fn driver(&self) -> &dyn Driver {
         &*self.inner.driver
     }

@@ -52,6 +52,12 @@ impl Stream {
         &self.inner.gpu
     }
 
+    /// Returns the `CUstream` as a number.
+    #[must_use]
+    pub fn raw(&self) -> u64 {
+        self.inner.handle
+    }
+
     pub(crate) fn handle(&self) -> Handle {
         self.inner.handle
     }

@@ -30,9 +30,16 @@ __version__ = "0.1.0"
 _Path = str | _os.PathLike[str]
 
 
-def live(path: _Path, *, verify: str = "header", resident: bool = False, threads: int | None = None) -> Live:
+def live(
+    path: _Path,
+    *,
+    verify: str = "header",
+    resident: bool = False,
+    device: str | int | None = None,
+    threads: int | None = None,
+) -> Live:
     """Opens a file whose generations are followed: see `Live`."""
-    return Live(path, verify=verify, resident=resident, threads=threads)
+    return Live(path, verify=verify, resident=resident, device=device, threads=threads)
 
 
 def _command() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from . import _native
+from ._device import OnDevice, is_device, ordinal
 from ._worlds import world
 from .errors import ClosedError, InputError, PleachError, TypesError
 
@@ -37,11 +38,26 @@ class Index:
     million keys a second on one thread. All methods can be called by any thread, and by children of a fork.
     """
 
-    __slots__ = ("_table", "_options", "__weakref__")
+    __slots__ = ("_table", "_options", "_devices", "__weakref__")
 
     def __init__(self, table: Any, options: dict[str, Any]) -> None:
         self._table = table
         self._options = options
+        self._devices: dict[int, OnDevice] = {}
+        if options.get("device") is not None:
+            self._on(ordinal(options["device"]))
+
+    def _on(self, number: int) -> OnDevice:
+        """Returns the file on a device; it is copied there when that is first used."""
+        table, devices = self._open, self._devices
+        if number not in devices:
+            devices[number] = OnDevice(table, number)
+        return devices[number]
+
+    def _host_device(self) -> OnDevice | None:
+        """Returns the device that answers keys of the host."""
+        device = self._options.get("device")
+        return None if device is None else self._on(ordinal(device))
 
     # Looking at it.
 
@@ -109,6 +125,7 @@ class Index:
     def close(self) -> None:
         """Releases the file, when no array of answers needs it any more."""
         self._table = None
+        self._devices = {}
 
     def __enter__(self) -> Index:
         return self
@@ -130,7 +147,9 @@ class Index:
         """Switches to the file that now has this name. Returns whether there was another one."""
         table = self._open.next()
         if table is not None:
-            self._table = table
+            # Devices first: if one has no room, the old generation stays everywhere.
+            devices = {number: OnDevice(table, number) for number in self._devices}
+            self._table, self._devices = table, devices
         return table is not None
 
     # One key.
@@ -229,7 +248,14 @@ class Index:
         lists the answer is a pair of arrays, `(values, found)`: a value is 0 where `found` is false. `out` receives
         the values, if they are numbers. For others the answer is a container of the same library, with nulls for the
         keys that are missing. Values that are not numbers are Arrow arrays.
+
+        Keys on a CUDA device (torch, CuPy, jax and others that know DLPack) are answered there, on the current stream,
+        by arrays of the same library: the call returns before the work is done.
         """
+        if is_device(keys):
+            if out is not None:
+                raise InputError("out is for NumPy keys: leave it out")
+            return self._device_of(keys).get(keys)
         table, many = self._open, self._world(keys)
         threads = self._threads(threads)
         if many.is_arrow:
@@ -253,11 +279,23 @@ class Index:
             raise InputError(f"out has {len(out)} elements, but {many.length} are needed: give a longer array")
         elif np.may_share_memory(many.keys, out):
             raise InputError("out shares memory with the keys: give another array")
-        table.find(many.keys, out, found, threads)
+        device = self._host_device()
+        if device is not None and many.keys.dtype.kind in "iuf" and not table.key_meaning:
+            device.get_host(many.keys, out[: many.length], found)
+        else:
+            table.find(many.keys, out, found, threads)
         return out, found.view(np.bool_)
 
-    def contains_many(self, keys: Any, *, threads: int | None = None) -> np.ndarray:
+    def _device_of(self, keys: Any) -> OnDevice:
+        """Returns the file on the device of these keys."""
+        if hasattr(keys, "__dlpack_device__"):
+            return self._on(int(keys.__dlpack_device__()[1]))
+        return self._on(int(getattr(getattr(keys, "device", None), "index", None) or 0))
+
+    def contains_many(self, keys: Any, *, threads: int | None = None) -> Any:
         """Returns an array of bools: whether each key is in the file. A null is not."""
+        if is_device(keys):
+            return self._device_of(keys).get(keys, values=False)[1]
         table, many = self._open, self._world(keys)
         found = np.empty(many.length, np.uint8)
         at = 0
@@ -266,7 +304,13 @@ class Index:
             at += len(part)
         return found.view(np.bool_)
 
-    def _ranks(self, keys: Any, how: str, threads: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def _ranks(self, keys: Any, how: str, threads: int | None) -> tuple[Any, Any]:
+        if is_device(keys):
+            device = self._device_of(keys)
+            if how == "upper":
+                raise TypesError("upper bounds are not searched for on a device: give keys of the host")
+            ranks, _ = device.get(keys, values=False, ranks=True)
+            return ranks, device.get(keys, values=False)[1] if how == "rank" else None
         table, many = self._open, self._world(keys)
         ranks, found = np.empty(many.length, np.uint64), np.zeros(many.length, np.uint8)
         at = 0
@@ -277,11 +321,11 @@ class Index:
             at = end
         return ranks, found.view(np.bool_)
 
-    def rank_many(self, keys: Any, *, threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def rank_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
         """Returns the ranks of many keys, from 0, and whether each was found."""
         return self._ranks(keys, "rank", threads)
 
-    def lower_bound_many(self, keys: Any, *, threads: int | None = None) -> np.ndarray:
+    def lower_bound_many(self, keys: Any, *, threads: int | None = None) -> Any:
         """Returns the rank of the first tuple whose key is at least each key: `len(index)` if there is none."""
         return self._ranks(keys, "lower", threads)[0]
 
@@ -366,13 +410,21 @@ def _single(key: Any) -> Any:
     return [key]
 
 
-def open_index(path: Any, *, verify: str = "header", resident: bool = False, threads: int | None = None) -> Index:
+def open_index(
+    path: Any,
+    *,
+    verify: str = "header",
+    resident: bool = False,
+    device: str | int | None = None,
+    threads: int | None = None,
+) -> Index:
     """Opens a file. O(1), unless it is verified or copied to memory.
 
     `verify` is "header", "touched" (what a look-up reads) or "full" (all of it, now). `resident` copies the file into
-    memory, where nobody can change it. `threads` is the number of threads of a batch; all processors by default.
+    memory, where nobody can change it. `device` is "cuda" or "cuda:1": the file is copied there, and batches of numbers
+    are answered there, also those of the host. `threads` is the number of threads of a batch; all processors by default.
     """
-    options = {"verify": verify, "resident": resident, "threads": threads}
+    options = {"verify": verify, "resident": resident, "device": device, "threads": threads}
     return Index(_native.Table.open(os.fspath(path), verify, resident), options)
 
 
@@ -396,6 +448,8 @@ def _unpickled(path: str, options: dict[str, Any], generation: int, file_id: str
 class Live:
     """The current generation of a file, shared by threads. Made by `pleachdb.live`."""
 
+    __slots__ = ("_current", "__weakref__")
+
     def __init__(self, path: Any, **options: Any) -> None:
         self._current = open_index(path, **options)
 
@@ -409,7 +463,10 @@ class Live:
         index = self._current
         table = index._open.next()
         if table is not None:
-            self._current = Index(table, index._options)
+            current = Index(table, index._options)
+            for number in index._devices:
+                current._on(number)
+            self._current = current
         return table is not None
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@
 //! * `table` is an open file, and its batches.
 //! * `build` makes files from paths and Arrow streams, and changes them; `options` are its options, `progress` tells.
 //! * `care` checks files and their generations, and exports them.
+//! * `device` is a file on a CUDA device; `dlpack` exchanges arrays there with other libraries.
 //! * `command` runs the command line in this process's place.
 //! * `errors` chooses the exception of an error.
 //!
@@ -12,6 +13,8 @@
 
 mod build;
 mod care;
+mod device;
+mod dlpack;
 mod errors;
 mod keys;
 mod numpy;
@@ -35,6 +38,8 @@ mod _native {
     use super::care::{contain_sigbus, execute, fsck, generations, rollback};
     #[pymodule_export]
     use super::command;
+    #[pymodule_export]
+    use super::device::{DeviceArray, DeviceTable};
     #[pymodule_export]
     use super::table::Table;
 }

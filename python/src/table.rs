@@ -44,6 +44,11 @@ fn answered<T: Send>(
 }
 
 impl Table {
+    /// Returns the open file.
+    pub(crate) fn index(&self) -> &Arc<pleach::Index> {
+        self.table.index()
+    }
+
     fn of(index: Arc<pleach::Index>) -> PyResult<Self> {
         let table = pleach_batch::Table::of(Arc::clone(&index)).map_err(|error| batch(&error))?;
         let map = AnyMap::from_index(index).map_err(|error| reading(&error))?;
