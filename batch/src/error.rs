@@ -59,6 +59,20 @@ pub enum BatchError {
     /// The file could not be opened or read.
     #[error(transparent)]
     Pleach(#[from] pleach::Error),
+    /// An expression, or the number of inputs of an operator, is not valid.
+    #[error("{0}")]
+    Expression(String),
+    /// A relational operator failed.
+    #[cfg(feature = "relation")]
+    #[error(transparent)]
+    Relation(#[from] pleach_relation::RelationError),
+    /// A table could not be made a file in memory.
+    #[cfg(feature = "relation")]
+    #[error(transparent)]
+    Build(#[from] pleach_builder::BuildError),
+    /// The system permits no more threads.
+    #[error("cannot start threads: raise the limit of processes (ulimit -u, the container's)")]
+    Threads,
     /// The caller stopped the batch.
     #[error("interrupted")]
     Interrupted,

@@ -43,6 +43,8 @@ mod meaning;
 mod nulls;
 mod numbers;
 mod pool;
+#[cfg(feature = "relation")]
+pub mod relation;
 mod room;
 mod table;
 #[cfg(test)]

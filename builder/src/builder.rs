@@ -191,8 +191,12 @@ impl<'o> Builder<'o> {
     }
 }
 
-/// Builds into memory, and returns the bytes of the file.
-pub(crate) fn in_memory(
+/// Returns the bytes that [`build`](crate::build) would write, without any file. What exceeds the memory limit of the
+/// options is kept in memory, too.
+///
+/// # Errors
+/// Those of [`build`](crate::build) that do not come from the file system.
+pub fn in_memory(
     source: &mut dyn Source,
     options: &BuildOptions,
     observer: &dyn Observer,

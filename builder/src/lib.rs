@@ -64,7 +64,7 @@ pub mod storage;
 mod stream;
 mod words;
 
-pub use builder::Builder;
+pub use builder::{Builder, in_memory};
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Harmonia, Layout, LayoutError, Summary, Unique};

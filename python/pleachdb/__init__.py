@@ -14,6 +14,7 @@ from ._build import Built, Compacted, Rebuilt, build, compact, rebuild
 from ._care import Generation, Report, contain_sigbus, export, fsck, generations, rollback
 from ._index import Index, Live
 from ._index import open_index as open
+from ._relation import difference, intersect, join, product, project, reduce, select, union
 from .errors import (
     BuildError,
     ClosedError,
@@ -73,11 +74,19 @@ __all__ = [
     "build",
     "compact",
     "contain_sigbus",
+    "difference",
     "export",
     "fsck",
     "generations",
+    "intersect",
+    "join",
     "live",
     "open",
+    "product",
+    "project",
     "rebuild",
+    "reduce",
     "rollback",
+    "select",
+    "union",
 ]

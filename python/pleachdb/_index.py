@@ -273,18 +273,18 @@ class Index:
             if table.value_type == "none":
                 return values, values.to_numpy(zero_copy_only=False)
             return values, values.is_valid().to_numpy(zero_copy_only=False)
+        device = self._host_device() if out is None else None
         if out is None:
             out = np.empty(many.length, dtype)
         elif len(out) < many.length:
             raise InputError(f"out has {len(out)} elements, but {many.length} are needed: give a longer array")
         elif np.may_share_memory(many.keys, out):
             raise InputError("out shares memory with the keys: give another array")
-        device = self._host_device()
         if device is not None and many.keys.dtype.kind in "iuf" and not table.key_meaning:
-            device.get_host(many.keys, out[: many.length], found)
+            device.get_host(many.keys, out, found)
         else:
             table.find(many.keys, out, found, threads)
-        return out, found.view(np.bool_)
+        return many.own(out), many.own(found.view(np.bool_))
 
     def _device_of(self, keys: Any) -> OnDevice:
         """Returns the file on the device of these keys."""

@@ -27,6 +27,22 @@ class Numpy:
         """Makes an answer of Arrow arrays, one for each part."""
         return parts[0]
 
+    def own(self, array: np.ndarray) -> Any:
+        """Makes an answer of the library of the keys of a NumPy array, without a copy."""
+        return array
+
+
+class Torch(Numpy):
+    """A tensor of the host in, tensors out."""
+
+    def __init__(self, keys: Any) -> None:
+        super().__init__(keys.detach().numpy())
+
+    def own(self, array: np.ndarray) -> Any:
+        import torch
+
+        return torch.from_numpy(array)
+
 
 class Arrow:
     """Arrow in, an array of pyarrow out."""
@@ -181,6 +197,8 @@ def world(keys: Any, is_wide: bool) -> Any:
             return Numpy(listed(keys.tolist(), is_wide))
         return Numpy(keys)
     module = type(keys).__module__.partition(".")[0]
+    if module == "torch":
+        return Torch(keys)
     if module == "polars":
         return Polars(keys)
     if module == "pandas":

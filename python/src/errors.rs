@@ -3,6 +3,7 @@
 use pleach::Error;
 use pleach_batch::BatchError;
 use pleach_builder::BuildError;
+use pleach_relation::RelationError;
 use pyo3::prelude::*;
 
 /// Makes an exception of the class with this name in `pleachdb.errors`.
@@ -41,9 +42,30 @@ pub(crate) fn batch(error: &BatchError) -> PyErr {
             exception("TypesError", error.to_string())
         }
         BatchError::Damaged { .. } => exception("DamagedError", error.to_string()),
+        BatchError::Expression(_) => exception("InputError", error.to_string()),
+        BatchError::Build(error) => building(error),
+        BatchError::Relation(error) => relation(error),
         BatchError::Short { .. } => exception("InputError", error.to_string()),
         BatchError::Memory { .. } => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
         BatchError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
+        _ => exception("PleachError", error.to_string()),
+    }
+}
+
+/// Makes the exception of an error of a relational operator.
+fn relation(error: &RelationError) -> PyErr {
+    match error {
+        RelationError::Build(error) => building(error),
+        RelationError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
+        RelationError::KeyTypes { .. }
+        | RelationError::ValueTypes { .. }
+        | RelationError::NoReduction { .. } => exception("TypesError", error.to_string()),
+        RelationError::Damaged { .. } => exception("DamagedError", error.to_string()),
+        RelationError::Expression(_)
+        | RelationError::Overflow { .. }
+        | RelationError::TooLarge { .. }
+        | RelationError::Rescale { .. }
+        | RelationError::NoIndex { .. } => exception("InputError", error.to_string()),
         _ => exception("PleachError", error.to_string()),
     }
 }

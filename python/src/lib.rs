@@ -5,6 +5,7 @@
 //! * `table` is an open file, and its batches.
 //! * `build` makes files from paths and Arrow streams, and changes them; `options` are its options, `progress` tells.
 //! * `care` checks files and their generations, and exports them.
+//! * `relation` runs relational operators on files and on Arrow tables.
 //! * `device` is a file on a CUDA device; `dlpack` exchanges arrays there with other libraries.
 //! * `command` runs the command line in this process's place.
 //! * `errors` chooses the exception of an error.
@@ -20,6 +21,7 @@ mod keys;
 mod numpy;
 mod options;
 mod progress;
+mod relation;
 mod table;
 
 use pyo3::prelude::*;
@@ -40,6 +42,8 @@ mod _native {
     use super::command;
     #[pymodule_export]
     use super::device::{DeviceArray, DeviceTable};
+    #[pymodule_export]
+    use super::relation::relate;
     #[pymodule_export]
     use super::table::Table;
 }

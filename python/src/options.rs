@@ -35,7 +35,7 @@ impl<'py> Options<'_, 'py> {
     }
 
     /// Returns one of some names.
-    fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> PyResult<Option<T>> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> PyResult<Option<T>> {
         let Some(text) = self.get::<String>(name)? else { return Ok(None) };
         if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == text) {
             return Ok(Some(*choice));

@@ -8,7 +8,7 @@ use super::chunk::{Chunk, Field, Schema};
 use crate::error::RelationError;
 use pleach::ValueType;
 use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
-use pleach_builder::storage::{RealStorage, Storage, UnnamedStorage};
+use pleach_builder::storage::{MemoryStorage, RealStorage, Storage, UnnamedStorage};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
 use pleach_format::record::{self, FieldKind, Record};
 use std::fs::File;
@@ -44,6 +44,16 @@ impl Answer<'_> {
         let storage = UnnamedStorage::new(folder);
         self.built(storage.target(), options, observer, &storage)?;
         storage.into_file().ok_or_else(|| RelationError::Sink("no file was built".to_owned()))
+    }
+
+    /// Returns the bytes that [`Answer::to_index`] would write, without any file.
+    ///
+    /// # Errors
+    /// The errors of [`Answer::to_index`] that do not come from the file system.
+    pub fn to_bytes(self, options: &BuildOptions, observer: &dyn Observer) -> Result<Vec<u8>, RelationError> {
+        let (storage, target) = (MemoryStorage::default(), Path::new("/memory.pleach"));
+        self.built(target, options, observer, &storage)?;
+        storage.take(target).ok_or_else(|| RelationError::Sink("no file was built".to_owned()))
     }
 
     fn built(

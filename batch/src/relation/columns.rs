@@ -1,0 +1,170 @@
+//! Chunks of an answer as record batches.
+
+use crate::arrow::{key_type, logical_type, number_type, numbers, records, strings};
+use crate::gather::Gathered;
+use arrow_array::{ArrayRef, RecordBatch, UInt8Array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use pleach::{Key as _, KeyType, ValueType};
+use pleach_builder::{Column, Strings};
+use pleach_format::logical::Logical;
+use pleach_format::record::Record;
+use pleach_relation::{Chunk, Field as Values, Schema as Types};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The side of a join on which a tuple has a value, as in [`Chunk::sides`].
+const LEFT: u8 = 1;
+const RIGHT: u8 = 2;
+
+/// Makes record batches of chunks. The columns have the names of the input's; a join has `left` and `right`, with
+/// nulls where that side has no tuple.
+pub(super) struct Columns {
+    types: Types,
+    schema: SchemaRef,
+}
+
+impl Columns {
+    pub(super) fn new(types: &Types) -> Result<Self, ArrowError> {
+        let columns = Self { types: types.clone(), schema: Arc::new(Schema::empty()) };
+        let value_type = |values: &Values| Column::for_value(values.value_type);
+        let empty = Chunk {
+            keys: Column::for_key(types.key_type),
+            values: value_type(&types.values),
+            right: types.right.as_ref().map_or(Column::None, value_type),
+            ..Chunk::default()
+        };
+        let fields: Vec<Field> = columns
+            .arrays(&empty)?
+            .into_iter()
+            .map(|(name, array, is_nullable)| Field::new(name, array.data_type().clone(), is_nullable))
+            .collect();
+        Ok(Self { schema: Arc::new(Schema::new(fields)), ..columns })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Makes the record batch of a chunk.
+    pub(super) fn batch(&self, chunk: &Chunk) -> Result<RecordBatch, ArrowError> {
+        let arrays = self.arrays(chunk)?.into_iter().map(|(_, array, _)| array).collect();
+        RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+    }
+
+    /// Makes the columns of a chunk: name, array, and whether it may have nulls.
+    fn arrays(&self, chunk: &Chunk) -> Result<Vec<(String, ArrayRef, bool)>, ArrowError> {
+        let types = &self.types;
+        let name = |given: &str, usual: &str| if given.is_empty() { usual } else { given }.to_owned();
+        let mut all = vec![(name(&types.key_name, "key"), self.keys(chunk)?, false)];
+        let sides = |bit| types.has_sides.then(|| nulls(&chunk.sides, bit));
+        let Some(right) = &types.right else {
+            if let Some(array) = values(&types.values, &chunk.values, None)? {
+                all.push((name(&types.values.name, "value"), array, false));
+            }
+            return Ok(all);
+        };
+        let (left, right) =
+            (values(&types.values, &chunk.values, sides(LEFT))?, values(right, &chunk.right, sides(RIGHT))?);
+        let tells_sides = types.has_sides && (left.is_none() || right.is_none());
+        all.extend(left.map(|array| ("left".to_owned(), array, types.has_sides)));
+        all.extend(right.map(|array| ("right".to_owned(), array, types.has_sides)));
+        if tells_sides {
+            // Nulls do not say it where a side has no values.
+            let array: ArrayRef = Arc::new(UInt8Array::from(chunk.sides.clone()));
+            all.push(("sides".to_owned(), array, false));
+        }
+        Ok(all)
+    }
+
+    fn keys(&self, chunk: &Chunk) -> Result<ArrayRef, ArrowError> {
+        let held = self.types.key_type;
+        let data_type = logical_type(key_type(held), &Logical::of_meta(&self.types.key_logical));
+        let buffer = match &chunk.keys {
+            Column::Bytes(all) => return strings(key_type(held), gathered(all), None),
+            Column::U32(words) => decoded32(held, words),
+            Column::U64(words) => decoded64(held, words),
+            Column::U128(words) => {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+                Buffer::from_vec(bytes)
+            }
+            Column::None => Buffer::from_vec(Vec::<u64>::new()),
+        };
+        numbers(data_type, buffer, chunk.len(), None)
+    }
+}
+
+fn decoded32(held: KeyType, words: &[u32]) -> Buffer {
+    match held {
+        KeyType::I32 => Buffer::from_vec(words.iter().map(|&word| i32::decode(word)).collect::<Vec<_>>()),
+        KeyType::U32
+        | KeyType::U64
+        | KeyType::I64
+        | KeyType::U128
+        | KeyType::F64
+        | KeyType::Fixed(_)
+        | KeyType::Bytes
+        | KeyType::Utf8 => Buffer::from_vec(words.to_vec()),
+    }
+}
+
+fn decoded64(held: KeyType, words: &[u64]) -> Buffer {
+    match held {
+        KeyType::I64 => Buffer::from_vec(words.iter().map(|&word| i64::decode(word)).collect::<Vec<_>>()),
+        KeyType::F64 => Buffer::from_vec(words.iter().map(|&word| f64::decode(word)).collect::<Vec<_>>()),
+        KeyType::U32
+        | KeyType::U64
+        | KeyType::I32
+        | KeyType::U128
+        | KeyType::Fixed(_)
+        | KeyType::Bytes
+        | KeyType::Utf8 => Buffer::from_vec(words.to_vec()),
+    }
+}
+
+/// Makes the array of values; `None` if there are none.
+fn values(
+    types: &Values,
+    column: &Column,
+    nulls: Option<NullBuffer>,
+) -> Result<Option<ArrayRef>, ArrowError> {
+    let held = types.value_type;
+    if held == ValueType::None {
+        return Ok(None);
+    }
+    let record = Record::of(held, &types.logical);
+    let array = match (column, record) {
+        (Column::Bytes(all), Some(record)) => records(&record, all.len(), |at| all.get(at), nulls),
+        (Column::Bytes(all), None) => strings(number_type(held), gathered(all), nulls),
+        (Column::U32(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
+        (Column::U64(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
+        (Column::U32(words), None) => plain(types, Buffer::from_vec(words.clone()), words.len(), nulls),
+        (Column::U64(words), None) => plain(types, Buffer::from_vec(words.clone()), words.len(), nulls),
+        (Column::None | Column::U128(_), _) => plain(types, Buffer::from_vec(Vec::<u64>::new()), 0, nulls),
+    };
+    array.map(Some)
+}
+
+fn plain(
+    types: &Values,
+    words: Buffer,
+    len: usize,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, ArrowError> {
+    let data_type = logical_type(number_type(types.value_type), &Logical::of_meta(&types.logical));
+    numbers(data_type, words, len, nulls)
+}
+
+/// Returns which tuples have a value on a side.
+fn nulls(sides: &[u8], bit: u8) -> NullBuffer {
+    NullBuffer::new(BooleanBuffer::collect_bool(sides.len(), |at| sides[at] & bit != 0))
+}
+
+fn gathered(all: &Strings) -> Gathered {
+    let mut gathered = Gathered { offsets: vec![0], data: Vec::new() };
+    for at in 0..all.len() {
+        gathered.data.extend_from_slice(all.get(at));
+        gathered.offsets.push(gathered.data.len() as u64);
+    }
+    gathered
+}

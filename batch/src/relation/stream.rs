@@ -1,0 +1,88 @@
+//! Record batches on request, made by a thread.
+
+use super::job::Job;
+use crate::error::{BatchError, Result};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pleach_builder::{Observer, Phase};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Record batches that are ready before they are asked for.
+const AHEAD: usize = 2;
+
+/// The answer of an operator as a stream of record batches. Dropping it stops the thread that makes them.
+#[derive(Debug)]
+pub struct Answers {
+    schema: SchemaRef,
+    /// `None` when the stream was dropped.
+    batches: Option<Receiver<Result<RecordBatch>>>,
+    worker: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Stops an operator when nobody wants its answer any more.
+struct Stop(Arc<AtomicBool>);
+
+impl Observer for Stop {
+    fn progress(&self, _: Phase, _: u64, _: Option<u64>) {}
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Answers {
+    pub(super) fn start(job: Job) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (send, batches) = sync_channel(AHEAD);
+        let (begin, begun) = sync_channel(1);
+        let observer = Stop(Arc::clone(&stop));
+        let worker = std::thread::Builder::new().name("pleach-answer".to_owned());
+        let worker = worker.spawn(move || make(&job, &observer, &begin, &send));
+        let worker = Some(worker.map_err(|_| BatchError::Threads)?);
+        // A job that ends before its schema says why in the stream.
+        let Ok(schema) = begun.recv() else {
+            let failed = batches.recv().map_or(Err(BatchError::Interrupted), |first| first.map(drop));
+            return Err(failed.err().unwrap_or(BatchError::Interrupted));
+        };
+        Ok(Self { schema, batches: Some(batches), worker, stop })
+    }
+}
+
+fn make(job: &Job, observer: &Stop, begin: &SyncSender<SchemaRef>, send: &SyncSender<Result<RecordBatch>>) {
+    let begun = |schema: &SchemaRef| {
+        // An error means that nobody waits.
+        let _ = begin.send(Arc::clone(schema));
+    };
+    if let Err(error) = job.each(observer, begun, |batch| send.send(Ok(batch)).is_ok()) {
+        let _ = send.send(Err(error));
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.batches = None;
+        if let Some(worker) = self.worker.take() {
+            // A panic of the thread was an error of the stream.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Iterator for Answers {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.batches.as_ref()?.recv().ok()?;
+        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Answers {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
