@@ -181,7 +181,7 @@ class Index:
     def _arrow_of(self, keys: Any) -> Any:
         import pyarrow
 
-        return pyarrow.array(self._open.find_arrow(keys, 1))
+        return pyarrow.array(self._open.find_arrow(self._world(keys).keys, 1))
 
     # All tuples, in order.
 
@@ -393,21 +393,7 @@ def _python(array: Any, key_type: str) -> list[Any]:
 
 def _single(key: Any) -> Any:
     """Makes an array of one key."""
-    import datetime
-    import decimal
-    import uuid
-
-    if isinstance(key, (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)):
-        import pyarrow
-
-        return pyarrow.array([key])
-    if isinstance(key, uuid.UUID):
-        import pyarrow
-
-        return pyarrow.array([key.bytes], pyarrow.binary(16))
-    if isinstance(key, np.generic):
-        return np.array([key])
-    return [key]
+    return np.array([key]) if isinstance(key, np.generic) else [key]
 
 
 def open_index(

@@ -6,11 +6,18 @@ also turns the keys into what the native part takes: NumPy arrays, or objects wi
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import uuid
 from typing import Any, Iterable
 
 import numpy as np
 
 from .errors import TypesError
+
+
+#: Objects whose arrays have a meaning of their own in Arrow.
+_MEANT = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)
 
 
 class Numpy:
@@ -162,10 +169,15 @@ def listed(keys: Any, is_wide: bool) -> Any:
     keys = list(keys)
     if not keys:
         return np.zeros(0, np.uint64)
-    if isinstance(keys[0], (str, bytes, bytearray)) or keys[0] is None:
+    some = next((key for key in keys if key is not None), None)
+    if some is None or isinstance(some, (str, bytes, bytearray)):
         return texts(keys)
-    if is_wide and all(isinstance(key, int) for key in keys):
+    if isinstance(some, uuid.UUID):
+        return _uuids(keys)
+    if is_wide and all(key is None or isinstance(key, int) for key in keys):
         return wide(keys)
+    if isinstance(some, _MEANT) or any(key is None for key in keys):
+        return _meant(keys)
     try:
         array = np.asarray(keys)
     except (ValueError, OverflowError) as error:
@@ -177,15 +189,30 @@ def listed(keys: Any, is_wide: bool) -> Any:
     return array
 
 
-def wide(keys: list[int]) -> Any:
+def _meant(keys: list[Any]) -> Any:
+    """Makes an array of times or decimals, or of numbers of which some are None."""
+    import pyarrow
+
+    try:
+        return pyarrow.array(keys)
+    except (pyarrow.ArrowException, ValueError, TypeError) as error:
+        raise TypesError(f"these keys cannot be one array ({error}): give keys of one type") from None
+
+
+def _uuids(keys: list[Any]) -> Any:
+    import pyarrow
+
+    if not all(key is None or isinstance(key, uuid.UUID) for key in keys):
+        raise TypesError("these keys have several types: give numbers, texts or bytes")
+    return pyarrow.array([None if key is None else key.bytes for key in keys], pyarrow.binary(16))
+
+
+def wide(keys: list[int | None]) -> Any:
     """Makes an array of integers of 128 bits."""
     import pyarrow
 
-    if any(not 0 <= key < 1 << 128 for key in keys):
-        # Such keys are in no file.
-        keys_or_none = [key if 0 <= key < 1 << 128 else None for key in keys]
-    else:
-        keys_or_none = list(keys)
+    # Others are in no file.
+    keys_or_none = [key if key is not None and 0 <= key < 1 << 128 else None for key in keys]
     raw = [None if key is None else key.to_bytes(16, "big") for key in keys_or_none]
     return pyarrow.array(raw, pyarrow.binary(16))
 

@@ -2,6 +2,8 @@
 
 import bisect
 import copy
+import datetime
+import decimal
 import gc
 import multiprocessing
 import os
@@ -9,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import uuid
 import weakref
 
 import numpy as np
@@ -251,6 +254,61 @@ def test_times(tmp_path):
         index.get_many([1000])
     with pytest.raises(pl.TypesError):
         index.get_many(pa.array([1], pa.timestamp("s", "UTC")))
+
+
+def test_lists_of_objects(tmp_path):
+    """Python's own dates, decimals and uuids are keys, alone and in lists, with None among them."""
+    day, moment = datetime.date(2024, 5, 17), datetime.datetime(2024, 5, 17, 12, 30)
+    ids = sorted(uuid.UUID(int=number) for number in [7, 1 << 100, 1 << 127])
+    tables = {
+        "dates": (pa.array([day, day + datetime.timedelta(2)]), day, day + datetime.timedelta(1)),
+        "times": (pa.array([moment], pa.timestamp("us")), moment, moment + datetime.timedelta(seconds=1)),
+        "spans": (pa.array([datetime.timedelta(hours=5)]), datetime.timedelta(hours=5), datetime.timedelta(hours=6)),
+        "decimals": (
+            pa.array([decimal.Decimal("1.25")], pa.decimal128(9, 2)),
+            decimal.Decimal("1.25"),
+            decimal.Decimal("1.50"),
+        ),
+    }
+    for name, (keys, there, absent) in tables.items():
+        pl.build(pa.table({"k": keys, "v": pa.array(range(len(keys)), pa.int64())}), tmp_path / f"{name}.pleach")
+        index = pl.open(tmp_path / f"{name}.pleach")
+        assert index[there] == 0 and absent not in index and index.get(absent, "no") == "no", name
+        values, found = index.get_many([there, absent, None])
+        assert found.tolist() == [True, False, False] and values[0] == 0, name
+    raw = pa.array([one.bytes for one in ids], pa.binary(16))
+    pl.build(pa.table({"k": raw, "v": [1, 2, 3]}), tmp_path / "ids.pleach", key_type="uuid")
+    index = pl.open(tmp_path / "ids.pleach")
+    assert index[ids[1]] == 2 and uuid.UUID(int=5) not in index
+    assert index.get_many([ids[2], uuid.UUID(int=5), None])[1].tolist() == [True, False, False]
+    pl.build({"k": [1, 5], "v": [10, 50]}, tmp_path / "n.pleach")
+    assert pl.open(tmp_path / "n.pleach").get_many([5, None, 1])[0].tolist() == [50, 0, 10]
+    with pytest.raises(pl.TypesError):
+        index.get_many([ids[0], 5])
+    with pytest.raises(pl.TypesError):
+        pl.open(tmp_path / "dates.pleach").get_many([day, "x"])
+
+
+def test_out_is_used_by_others(squares):
+    """Arrays that another thread writes meanwhile may give wrong answers; the process lives, and so do other arrays."""
+    keys = np.arange(1 << 18, dtype=np.int64)
+    out = np.empty(1 << 18, np.uint64)
+    stop = threading.Event()
+
+    def scribble():
+        while not stop.is_set():
+            keys[::5] = -1
+            keys[:] = np.arange(1 << 18)
+            out[:] = 7
+
+    other = threading.Thread(target=scribble)
+    other.start()
+    for _ in range(30):
+        squares.get_many(keys, out=out)
+    stop.set()
+    other.join()
+    squares.get_many(keys, out=out)
+    assert (out[:3000:3] == np.arange(0, 3000, 3, dtype=np.uint64) ** 2).all()
 
 
 def test_wide_keys(tmp_path):

@@ -6,11 +6,12 @@ use crate::nulls::Nulls;
 use crate::numbers::{Lane, Numbers};
 use crate::table::Table;
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
-use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray};
+use arrow_array::types::{ByteArrayType, Decimal128Type};
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int64Array};
 use arrow_schema::DataType;
 use pleach::{KeyType, Queries};
 use pleach_format::logical::{Logical, Ratio};
+use std::sync::Arc;
 
 /// An Arrow array of keys for one file. Cloning it copies no keys.
 #[derive(Clone, Debug)]
@@ -72,7 +73,18 @@ impl ArrowKeys {
             DataType::Int8 => Lane::I8,
             DataType::Int16 => Lane::I16,
             DataType::Int32 | DataType::Date32 | DataType::Time32(_) => Lane::I32,
+            DataType::Decimal128(..) => {
+                let words = array.as_primitive::<Decimal128Type>();
+                // A file has decimals of 64 bits: a larger one is in none.
+                let words: Int64Array =
+                    words.iter().map(|word| word.and_then(|word| i64::try_from(word).ok())).collect();
+                let meta = pleach_input::logical_text(&data_type).unwrap_or_default();
+                let ratio = table.ratio_of(&Logical::of_meta(&meta))?;
+                return Ok(Self { array: Arc::new(words), numbers: Some((Lane::I64, ratio)) });
+            }
+            DataType::Decimal32(..) => Lane::I32,
             DataType::Int64
+            | DataType::Decimal64(..)
             | DataType::Date64
             | DataType::Time64(_)
             | DataType::Timestamp(..)
