@@ -8,7 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::kernel::{Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::grid;
-use crate::table::Answers;
+use crate::table::{Answers, Presence};
 use crate::{GpuError, GpuTable, Stream};
 use pleach::{KeyType, ValueType};
 
@@ -264,7 +264,7 @@ impl GpuTable<'_> {
                 misses: parts.misses,
                 count,
                 lane: lane as u32,
-                kind: self.kind(),
+                kind: self.kind().into(),
             };
             // SAFETY: the caller guarantees the keys; the parts have room for a word and a bit for each.
             unsafe { foreign_keys(stream, instance, shape("foreign_keys", count)?, &all) }?;
@@ -279,6 +279,21 @@ impl GpuTable<'_> {
         // SAFETY: the part of the scratch memory has a bit for each key, in whole words.
         let present = unsafe { DeviceBuffer::from_raw(gpu, parts.present, count.div_ceil(32) * 4) };
         let ranks = buffer(batch.ranks, 8);
+        let algorithm = self.recordable(stream, count)?;
+        // Where the search can, it writes the bytes itself, and nothing is left to do.
+        if parts.words == 0 && parts.narrow == 0 && batch.missing.is_none() && batch.ranks == 0 {
+            let found = buffer(batch.found, 1);
+            if batch.found == 0 || self.writes_bytes(algorithm, count)? {
+                let answers = Answers {
+                    values: (batch.values != 0).then_some(&values),
+                    present: (batch.found != 0).then_some(&found),
+                    ..Answers::default()
+                };
+                let form = if batch.found == 0 { Presence::Bits } else { Presence::Bytes };
+                let _queued = self.start(stream, algorithm, &queries, count, (answers, form), None)?;
+                return Ok(());
+            }
+        }
         let wants_present = batch.found != 0 || batch.missing.is_some() || parts.misses != 0;
         let answers = Answers {
             values: (batch.values != 0).then_some(&values),
@@ -286,9 +301,8 @@ impl GpuTable<'_> {
             ranks: (batch.ranks != 0).then_some(&ranks),
             rank_bytes: 8,
         };
-        let algorithm = self.recordable(stream, count)?;
         // What is queued uses only what the caller keeps.
-        let _queued = self.start(stream, algorithm, &queries, count, answers, None)?;
+        let _queued = self.start(stream, algorithm, &queries, count, (answers, Presence::Bits), None)?;
         if batch.ranks != 0 || !wants_present {
             return Ok(());
         }

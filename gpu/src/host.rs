@@ -56,7 +56,7 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) word_bytes: usize,
-    pub(crate) kind: u32,
+    pub(crate) kind: u16,
     pub(crate) asked: Asked,
 }
 
@@ -69,7 +69,8 @@ impl Form {
         };
         let present = if self.asked == Asked::Ranks { 0 } else { present };
         let (count, kind) = (count as u64, self.kind);
-        Batch { queries, count, values, present, ranks, kind, rank_bytes: 8, value_bytes }
+        let (present_bytes, rank_bytes) = (0, 8);
+        Batch { queries, count, values, present, ranks, kind, present_bytes, rank_bytes, value_bytes }
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::driver::Handle;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::pending::Pending;
-use crate::table::{Queued, as_bytes, as_mut_bytes, first_of};
+use crate::table::{Presence, Queued, as_bytes, as_mut_bytes, first_of};
 use crate::{Algorithm, Answers, Gpu, GpuError, GpuTable, Stream};
 use pleach::{Key, ReadError, Value};
 use pleach_format::key::Bits;
@@ -99,7 +99,9 @@ impl GpuTable<'_> {
         let stream = Stream::new(self.gpu())?;
         // Kernels are loaded by their first launch, which cannot be recorded.
         self.search_on(&stream, algorithm, queries, count, answers)?.wait()?;
-        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers, None))
+        Recorded::new(&stream, || {
+            self.start(&stream, algorithm, queries, count, (answers, Presence::Bits), None)
+        })
     }
 
     /// Records batches of `count` keys, for a host that searches them and waits. Blocks.

@@ -59,6 +59,24 @@ impl Deref for Held<'_> {
 /// A structure and the tuple lines below it, which queued work uses.
 type Used = (Arc<dyn Search>, Arc<Resident>);
 
+/// Form of the presence of a batch's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// A bit for each, in whole words.
+    Bits,
+    /// A byte for each; see [`GpuTable::writes_bytes`].
+    Bytes,
+}
+
+impl Presence {
+    fn bytes(self, count: u64) -> u64 {
+        match self {
+            Self::Bits => count.div_ceil(32) * 4,
+            Self::Bytes => count,
+        }
+    }
+}
+
 /// Resources kept alive by queued work.
 pub(crate) struct Queued {
     pub(crate) kept: Vec<DeviceBuffer>,
@@ -281,7 +299,9 @@ impl<'a> GpuTable<'a> {
         count: u64,
         answers: Answers<'_>,
     ) -> Result<Pending<()>, GpuError> {
-        let Queued { kept, used } = self.start(stream, algorithm, queries, count, answers, None)?;
+        let (form, numbers) = (Presence::Bits, None);
+        let Queued { kept, used } =
+            self.start(stream, algorithm, queries, count, (answers, form), numbers)?;
         Pending::new(stream, kept, move || {
             drop(used);
             Ok(())
@@ -304,13 +324,20 @@ impl<'a> GpuTable<'a> {
         numbers: &DeviceBuffer,
     ) -> Result<Pending<()>, GpuError> {
         numbers.holds("numbers", count.saturating_mul(4))?;
-        let queued = self.start(stream, algorithm, queries, count, answers, Some(numbers))?;
+        let asked = (answers, Presence::Bits);
+        let queued = self.start(stream, algorithm, queries, count, asked, Some(numbers))?;
         let Queued { mut kept, used } = queued;
         kept.push(numbers.clone());
         Pending::new(stream, kept, move || {
             drop(used);
             Ok(())
         })
+    }
+
+    /// Returns true if a batch can have its presence as bytes.
+    pub(crate) fn writes_bytes(&self, algorithm: Algorithm, count: u64) -> Result<bool, GpuError> {
+        let Some(resident) = &self.resident else { return Ok(true) };
+        Ok(self.search(resident, algorithm)?.writes_bytes(count))
     }
 
     /// Checks that a batch can be recorded.
@@ -329,7 +356,7 @@ impl<'a> GpuTable<'a> {
         algorithm: Algorithm,
         queries: &DeviceBuffer,
         count: u64,
-        answers: Answers<'_>,
+        (answers, form): (Answers<'_>, Presence),
         numbers: Option<&DeviceBuffer>,
     ) -> Result<Queued, GpuError> {
         let header = self.index.header();
@@ -352,9 +379,10 @@ impl<'a> GpuTable<'a> {
             queries: queries.address(),
             count,
             values: address("values", answers.values.filter(|_| value_bytes > 0), room(value_bytes))?,
-            present: address("present", answers.present, count.div_ceil(32) * 4)?,
+            present: address("present", answers.present, form.bytes(count))?,
             ranks: address("ranks", answers.ranks, room(rank_bytes))?,
             kind: self.kind(),
+            present_bytes: u16::from(form == Presence::Bytes),
             rank_bytes: rank_bytes as u16,
             value_bytes: value_bytes as u16,
         };
@@ -382,7 +410,9 @@ impl<'a> GpuTable<'a> {
             return Ok(None);
         };
         let search = self.search(resident, algorithm)?;
-        if let Some(present) = answers.present.filter(|_| search.wants_zeroed_present()) {
+        if let Some(present) =
+            answers.present.filter(|_| batch.present_bytes == 0 && search.wants_zeroed_present())
+        {
             present.part(0, batch.count.div_ceil(32) * 4).fill(stream, 0)?;
         }
         // SAFETY: `start` checked that the buffers have the lengths of the batch. The caller keeps them and
@@ -402,7 +432,7 @@ impl<'a> GpuTable<'a> {
     }
 
     /// Returns the encoding that turns the file's keys, as stored in memory, into words.
-    pub(crate) fn kind(&self) -> u32 {
+    pub(crate) fn kind(&self) -> u16 {
         match self.index.key_type() {
             KeyType::I32 | KeyType::I64 => 1,
             KeyType::F64 => 2,

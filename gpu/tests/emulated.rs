@@ -123,7 +123,8 @@ struct Batch {
     values: *mut u32,
     present: *mut u32,
     ranks: *mut u64,
-    kind: u32,
+    kind: u16,
+    present_bytes: u16,
     rank_bytes: u16,
     value_bytes: u16,
 }
@@ -180,6 +181,7 @@ fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuErro
         present: present.as_mut_ptr(),
         ranks: ranks.as_mut_ptr(),
         kind: 0,
+        present_bytes: 0,
         rank_bytes: 8,
         value_bytes: 4,
     };

@@ -6,6 +6,7 @@ Libraries that exchange arrays by DLPack alone (jax) are asked through it.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -57,45 +58,58 @@ def check(table: Any, wants_values: bool) -> None:
         raise TypesError(f"{held} values do not fit an array on a device: give keys of the host")
 
 
+@functools.cache
+def _torch_types() -> tuple[Any, dict[Any, str], dict[str, Any]]:
+    """Returns torch, the lanes of its types, and its types by NumPy's names."""
+    import torch
+
+    names = {
+        "uint8": "u8",
+        "uint16": "u16",
+        "uint32": "u32",
+        "uint64": "u64",
+        "int8": "i8",
+        "int16": "i16",
+        "int32": "i32",
+        "int64": "i64",
+        "float32": "f32",
+        "float64": "f64",
+    }
+    types = {name: getattr(torch, name) for name in (*names, "bool")}
+    return torch, {types[name]: lane for name, lane in names.items()}, types
+
+
 class Torch:
     """Tensors of torch."""
 
-    def __init__(self, keys: Any) -> None:
-        import torch
+    bools = "bool"
 
+    def __init__(self, keys: Any) -> None:
+        torch, lanes, self._types = _torch_types()
         if keys.dim() != 1:
             raise InputError(f"the tensor has {keys.dim()} dimensions: give one of 1 dimension, such as keys.flatten()")
-        lanes = {
-            torch.uint8: "u8",
-            torch.uint16: "u16",
-            torch.uint32: "u32",
-            torch.uint64: "u64",
-            torch.int8: "i8",
-            torch.int16: "i16",
-            torch.int32: "i32",
-            torch.int64: "i64",
-            torch.float32: "f32",
-            torch.float64: "f64",
-        }
-        if keys.dtype not in lanes:
+        lane = lanes.get(keys.dtype)
+        if lane is None:
             raise TypesError(f"{keys.dtype} cannot be keys on a device: give integers or floats")
-        self._torch = torch
         self.keys = keys.contiguous()
         self.device = keys.device
-        self.ordinal = keys.device.index
-        self.length = keys.numel()
-        self.lane = lanes[keys.dtype]
+        self.ordinal = self.device.index
+        self.length = self.keys.numel()
+        self.lane = lane
         self.address = self.keys.data_ptr()
-        self.stream = torch.cuda.current_stream(keys.device).cuda_stream
+        self._empty = torch.empty
+        self.stream = torch.cuda.current_stream(self.ordinal).cuda_stream
 
     def empty(self, dtype: str, count: int) -> tuple[Any, int]:
         """Makes an array of the library, and returns its address, too."""
-        array = self._torch.empty(count, dtype=getattr(self._torch, dtype), device=self.device)
+        array = self._empty(count, dtype=self._types[dtype], device=self.device)
         return array, array.data_ptr()
 
 
 class Cupy:
     """Arrays of CuPy."""
+
+    bools = "bool_"
 
     def __init__(self, keys: Any) -> None:
         import cupy
@@ -209,7 +223,7 @@ class OnDevice:
         elif values:
             answer, batch["values"] = many.empty("int64" if wide else str(self._dtype), count)
         if found and not ranks:
-            flags, batch["found"] = many.empty("bool" if isinstance(many, Torch) else "bool_", count)
+            flags, batch["found"] = many.empty(many.bools, count)
         batch["scratch_bytes"] = self._native.scratch_bytes(count, many.lane, wide)
         scratch, batch["scratch"] = many.empty("uint8", batch["scratch_bytes"])
         self._native.get(many.stream, batch)

@@ -288,9 +288,10 @@ class Index:
 
     def _device_of(self, keys: Any) -> OnDevice:
         """Returns the file on the device of these keys."""
-        if hasattr(keys, "__dlpack_device__"):
-            return self._on(int(keys.__dlpack_device__()[1]))
-        return self._on(int(getattr(getattr(keys, "device", None), "index", None) or 0))
+        number = getattr(getattr(keys, "device", None), "index", None)
+        if not isinstance(number, int) and hasattr(keys, "__dlpack_device__"):
+            number = keys.__dlpack_device__()[1]
+        return self._on(int(number or 0))
 
     def contains_many(self, keys: Any, *, threads: int | None = None) -> Any:
         """Returns an array of bools: whether each key is in the file. A null is not."""

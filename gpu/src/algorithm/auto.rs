@@ -93,6 +93,11 @@ impl Search for Auto {
         queued
     }
 
+    fn writes_bytes(&self, count: u64) -> bool {
+        // A sweep always does.
+        self.any_order.writes_bytes(count)
+    }
+
     fn is_recordable(&self, count: u64) -> bool {
         !self.is_sampled(count) && self.any_order.is_recordable(count)
     }

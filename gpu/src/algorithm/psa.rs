@@ -241,7 +241,7 @@ impl Psa {
             span: halves(self.digits.span),
             count: chunk.count as u32,
             first,
-            kind: chunk.kind,
+            kind: chunk.kind.into(),
             shift: self.digits.shift,
             width: self.digits.bits.div_ceil(passes),
             bits: self.digits.bits,

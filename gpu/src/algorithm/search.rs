@@ -39,6 +39,11 @@ pub trait Search: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns true if a search of this many queries can write presence as bytes.
+    fn writes_bytes(&self, _count: u64) -> bool {
+        false
+    }
+
     /// Returns true if a search of this many queries may be recorded: it queues the same work each time, on
     /// one stream, and shares no buffer with other searches.
     fn is_recordable(&self, _count: u64) -> bool {

@@ -415,6 +415,10 @@ impl Search for Spine {
         unsafe { self.search_unless(stream, batch, 0) }
     }
 
+    fn writes_bytes(&self, count: u64) -> bool {
+        count > self.few_max
+    }
+
     fn bytes(&self) -> u64 {
         self.image.iter().map(DeviceBuffer::bytes).sum()
     }

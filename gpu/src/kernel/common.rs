@@ -16,7 +16,9 @@ pub struct Batch {
     /// Address of the ranks.
     pub ranks: u64,
     /// Encoding of a query as a word: 0 it is a word, 1 the sign bit is flipped, 2 it is a float.
-    pub kind: u32,
+    pub kind: u16,
+    /// 0: `present` is a bitmap. 1: it has a byte for each query, 1 if its key is present, else 0.
+    pub present_bytes: u16,
     /// Bytes per rank, 4 or 8.
     pub rank_bytes: u16,
     /// Bytes per value: 0, 4 or 8.

@@ -40,14 +40,16 @@ typedef u32 Value;
 #define KIND_SIGNED 1u
 #define KIND_FLOAT 2u
 
-// A batch; the same as Batch in kernel/mod.rs. `present` has a bit a query, in words of 32 bits.
+// A batch; the same as Batch in kernel/mod.rs. `present` has a bit a query, in words of 32 bits; or a byte a query, if
+// `present_bytes` is 1, which only spine and sweep know.
 struct Batch {
     const Word* queries;
     u64 count;
     Value* values;
     u32* present;
     void* ranks;
-    u32 kind;
+    u16 kind;
+    u16 present_bytes;
     u16 rank_bytes;
     u16 value_bytes;
 };
@@ -117,7 +119,11 @@ __device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool fo
         __stcs(batch.values + at, found ? value : (Value)0);
     }
 #endif
-    write_present(batch, at, bits);
+    if (batch.present_bytes == 0) {
+        write_present(batch, at, bits);
+    } else {
+        __stcs((u8*)batch.present + at, (u8)found);
+    }
 }
 
 // Sorted keys and their values, of the batch's width: what the algorithms of the papers answer from.

@@ -245,6 +245,10 @@ pub fn all(gpu: &Gpu) {
                     continue;
                 }
                 COUNTS.iter().for_each(|&count| compare(held, &stream, lane, count));
+                if lane == Lane::I64 {
+                    // Long enough for a search that writes presence as bytes.
+                    compare(held, &stream, lane, 20_000);
+                }
             }
             held.table.prepare_foreign().expect("prepared");
         }

@@ -114,6 +114,7 @@ fn check_forged(gpu: &Gpu, count: u64) {
                         present: rooms[1].address(),
                         ranks: rooms[2].address(),
                         kind: 0,
+                        present_bytes: 0,
                         rank_bytes: 8,
                         value_bytes: 4,
                     };

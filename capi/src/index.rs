@@ -1,0 +1,345 @@
+//! Open files.
+
+use crate::memory::{given, options, path, place, put};
+use crate::status::{Result, guard, input, pleach_status};
+use pleach_batch::{Pool, Table};
+use reader::{Followed, KeyType, OpenOptions, Residence, ValueType, Verify};
+use std::ffi::{CString, c_char};
+use std::sync::Arc;
+
+/// A type of keys or values.
+#[allow(dead_code, reason = "callers make the others")]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum pleach_type {
+    /// No values.
+    PLEACH_NONE = 0,
+    /// Unsigned integers of 8 bits; for arrays of keys.
+    PLEACH_U8 = 1,
+    /// Unsigned integers of 16 bits; for arrays of keys.
+    PLEACH_U16 = 2,
+    /// Unsigned integers of 32 bits.
+    PLEACH_U32 = 3,
+    /// Unsigned integers of 64 bits.
+    PLEACH_U64 = 4,
+    /// Unsigned integers of 128 bits.
+    PLEACH_U128 = 5,
+    /// Signed integers of 8 bits; for arrays of keys.
+    PLEACH_I8 = 6,
+    /// Signed integers of 16 bits; for arrays of keys.
+    PLEACH_I16 = 7,
+    /// Signed integers of 32 bits.
+    PLEACH_I32 = 8,
+    /// Signed integers of 64 bits.
+    PLEACH_I64 = 9,
+    /// Floats of 32 bits.
+    PLEACH_F32 = 10,
+    /// Floats of 64 bits.
+    PLEACH_F64 = 11,
+    /// Byte strings of one length.
+    PLEACH_FIXED = 12,
+    /// Byte strings.
+    PLEACH_BYTES = 13,
+    /// Texts in UTF-8.
+    PLEACH_UTF8 = 14,
+}
+
+/// What is checked when a file is opened.
+#[allow(dead_code, reason = "callers use it")]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum pleach_verify {
+    /// The head of the file.
+    PLEACH_VERIFY_HEADER = 0,
+    /// Each block when it is first read.
+    PLEACH_VERIFY_TOUCHED = 1,
+    /// The whole file, now.
+    PLEACH_VERIFY_FULL = 2,
+}
+
+/// Options of `pleach_open`. Set all fields to 0, then `size` to `sizeof(pleach_open_options)`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pleach_open_options {
+    /// Size of this structure in bytes.
+    pub size: usize,
+    /// A `pleach_verify`.
+    pub verify: u32,
+    /// Not 0: copy the file into memory, where nobody can change it.
+    pub resident: u32,
+    /// Number of threads of a batch; 0 for one per processor.
+    pub threads: u32,
+}
+
+/// An open file: one generation of it. Any thread may use it.
+pub struct pleach_index {
+    pub(crate) table: Table,
+    threads: usize,
+    texts: Texts,
+}
+
+/// Texts that live as long as the index.
+struct Texts {
+    path: CString,
+    key_name: CString,
+    value_name: CString,
+    key_meaning: CString,
+    value_meaning: CString,
+    description: CString,
+    fields: Vec<(CString, CString)>,
+}
+
+fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).unwrap_or_default()
+}
+
+impl pleach_index {
+    pub(crate) fn of(index: Arc<reader::Index>, threads: usize) -> Result<Box<Self>> {
+        let table = Table::of(Arc::clone(&index))?;
+        let meta = index.meta().map_err(reader::Error::from)?;
+        let fields = table.record().map_or(&[][..], |record| record.fields());
+        let texts = Texts {
+            path: c_text(&index.path().display().to_string()),
+            key_name: c_text(&meta.key_name),
+            value_name: c_text(&meta.value_name),
+            key_meaning: c_text(&table.key_meaning().name()),
+            value_meaning: c_text(&if fields.is_empty() {
+                table.value_meaning().name()
+            } else {
+                String::new()
+            }),
+            description: c_text(&index.describe()),
+            fields: fields
+                .iter()
+                .map(|field| (c_text(&field.name), c_text(&field.kind.to_string())))
+                .collect(),
+        };
+        Ok(Box::new(Self { table, threads, texts }))
+    }
+
+    /// Returns the threads of a batch.
+    pub(crate) fn pool(&self) -> Pool<'static> {
+        Pool::of(self.threads)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+}
+
+/// Opens a file. O(1), unless it is verified or copied. `options` may be NULL.
+///
+/// # Safety
+/// `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which
+/// `pleach_close` frees.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_open(
+    path: *const c_char,
+    options: *const pleach_open_options,
+    index: *mut *mut pleach_index,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the place.
+        let index = unsafe { place(index, "index") }?;
+        *index = std::ptr::null_mut();
+        // SAFETY: the caller guarantees the text and the options.
+        let (path, options) = unsafe {
+            (self::path(path, "path")?, self::options(options, pleach_open_options::NEW, "options")?)
+        };
+        let verify = match options.verify {
+            0 => Verify::Header,
+            1 => Verify::Touched,
+            2 => Verify::Full,
+            other => return Err(input(format!("options.verify is {other}: use a pleach_verify"))),
+        };
+        let residence = if options.resident != 0 { Residence::Resident } else { Residence::Mapped };
+        let opened = OpenOptions::default().verify(verify).residence(residence).open(path);
+        let opened = opened.map_err(reader::Error::from)?;
+        *index = Box::into_raw(pleach_index::of(Arc::new(opened), options.threads as usize)?);
+        Ok(())
+    })
+}
+
+impl pleach_open_options {
+    const NEW: Self = Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0 };
+}
+
+/// Closes a file. NULL is allowed. Streams made of the index go on.
+///
+/// # Safety
+/// `index` is NULL or was made by this library, is not used any more by any thread, and was not closed before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_close(index: *mut pleach_index) {
+    if !index.is_null() {
+        // SAFETY: the caller guarantees that this library made it and that nobody uses it.
+        drop(unsafe { Box::from_raw(index) });
+    }
+}
+
+/// Opens the file that is now under this one's name: a later generation. `*next` is NULL if it is the same file.
+///
+/// # Safety
+/// `index` is open; `next` is a place for the result, which `pleach_close` frees.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_next(
+    index: *const pleach_index,
+    next: *mut *mut pleach_index,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the index and the place.
+        let (index, next) = unsafe { (given(index, "index")?, place(next, "next")?) };
+        *next = std::ptr::null_mut();
+        let found = Followed::next_generation(&**index.table.index()).map_err(reader::Error::from)?;
+        if let Some(found) = found {
+            *next = Box::into_raw(pleach_index::of(Arc::new(found), index.threads)?);
+        }
+        Ok(())
+    })
+}
+
+/// What a file is. Texts live as long as the index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pleach_info {
+    /// Number of tuples.
+    pub tuples: u64,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// Number of the generation.
+    pub generation: u64,
+    /// Identity of the content.
+    pub file_id: [u8; 16],
+    /// Type of the keys.
+    pub key_type: pleach_type,
+    /// Bytes of a key; 0 if their length varies.
+    pub key_bytes: u32,
+    /// Type of the values.
+    pub value_type: pleach_type,
+    /// Bytes of a value; 0 if their length varies, or if there are none.
+    pub value_bytes: u32,
+    /// Not 0 if each key has one tuple.
+    pub is_unique: u32,
+    /// Number of fields, if values are records.
+    pub fields: u32,
+    /// The path it was opened with.
+    pub path: *const c_char,
+    /// Name of the key column; may be empty.
+    pub key_name: *const c_char,
+    /// Name of the value column; may be empty.
+    pub value_name: *const c_char,
+    /// What the words of keys mean, such as `timestamp[us]`; empty for plain ones.
+    pub key_meaning: *const c_char,
+    /// What the words of values mean; empty for plain ones.
+    pub value_meaning: *const c_char,
+    /// One line about the file.
+    pub description: *const c_char,
+}
+
+fn key_type(key_type: KeyType) -> (pleach_type, u32) {
+    match key_type {
+        KeyType::U32 => (pleach_type::PLEACH_U32, 4),
+        KeyType::U64 => (pleach_type::PLEACH_U64, 8),
+        KeyType::U128 => (pleach_type::PLEACH_U128, 16),
+        KeyType::I32 => (pleach_type::PLEACH_I32, 4),
+        KeyType::I64 => (pleach_type::PLEACH_I64, 8),
+        KeyType::F64 => (pleach_type::PLEACH_F64, 8),
+        KeyType::Fixed(bytes) => (pleach_type::PLEACH_FIXED, bytes.into()),
+        KeyType::Bytes => (pleach_type::PLEACH_BYTES, 0),
+        KeyType::Utf8 => (pleach_type::PLEACH_UTF8, 0),
+    }
+}
+
+fn value_type(value_type: ValueType) -> (pleach_type, u32) {
+    match value_type {
+        ValueType::None => (pleach_type::PLEACH_NONE, 0),
+        ValueType::U32 => (pleach_type::PLEACH_U32, 4),
+        ValueType::U64 => (pleach_type::PLEACH_U64, 8),
+        ValueType::I32 => (pleach_type::PLEACH_I32, 4),
+        ValueType::I64 => (pleach_type::PLEACH_I64, 8),
+        ValueType::F32 => (pleach_type::PLEACH_F32, 4),
+        ValueType::F64 => (pleach_type::PLEACH_F64, 8),
+        ValueType::Fixed(bytes) => (pleach_type::PLEACH_FIXED, bytes.into()),
+        ValueType::Bytes => (pleach_type::PLEACH_BYTES, 0),
+        ValueType::Utf8 => (pleach_type::PLEACH_UTF8, 0),
+    }
+}
+
+/// Describes an open file. O(1).
+///
+/// # Safety
+/// `index` is open; `info` is a place for the result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_describe(
+    index: *const pleach_index,
+    info: *mut pleach_info,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the index; the place is only written.
+        let index = unsafe { given(index, "index") }?;
+        if info.is_null() {
+            return Err(input("info is NULL: give a pointer"));
+        }
+        let (table, texts) = (&index.table, &index.texts);
+        let (key_type, key_bytes) = self::key_type(table.key_type());
+        let (value_type, value_bytes) = self::value_type(table.value_type());
+        let described = pleach_info {
+            tuples: table.len(),
+            file_bytes: table.index().file_bytes(),
+            generation: table.index().generation(),
+            file_id: table.index().file_id(),
+            key_type,
+            key_bytes,
+            value_type,
+            value_bytes,
+            is_unique: table.index().is_unique().into(),
+            fields: texts.fields.len() as u32,
+            path: texts.path.as_ptr(),
+            key_name: texts.key_name.as_ptr(),
+            value_name: texts.value_name.as_ptr(),
+            key_meaning: texts.key_meaning.as_ptr(),
+            value_meaning: texts.value_meaning.as_ptr(),
+            description: texts.description.as_ptr(),
+        };
+        // SAFETY: the caller guarantees the place.
+        unsafe { put(info, described) };
+        Ok(())
+    })
+}
+
+/// Returns the number of tuples; 0 for NULL.
+///
+/// # Safety
+/// `index` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_len(index: *const pleach_index) -> u64 {
+    // SAFETY: the caller guarantees the index.
+    unsafe { index.as_ref() }.map_or(0, |index| index.table.len())
+}
+
+/// Returns name and type of a field of the values, if they are records: `u32`, `f64`, `bytes16`. The texts live as long
+/// as the index. Fields lie one after the other in a value, numbers little-endian.
+///
+/// # Safety
+/// `index` is open; `name` and `type_name` are NULL or places for the results.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_field(
+    index: *const pleach_index,
+    number: u32,
+    name: *mut *const c_char,
+    type_name: *mut *const c_char,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the index.
+        let index = unsafe { given(index, "index") }?;
+        let fields = &index.texts.fields;
+        let (field, kind) = fields.get(number as usize).ok_or_else(|| {
+            input(format!("there is no field {number}: the values have {} fields", fields.len()))
+        })?;
+        // SAFETY: the caller guarantees the places.
+        unsafe {
+            put(name, field.as_ptr());
+            put(type_name, kind.as_ptr());
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,267 @@
+//! Options of builds, and the caller's progress function.
+
+use crate::memory::{options, text};
+use crate::status::{Result, input};
+use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions};
+use pleach_builder::{BuildOptions, Layout, Observer, Phase, Unique};
+use pleach_format::logical::Logical;
+use pleach_input::InputOptions;
+use std::ffi::{c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A function that is told the progress: the phase ("read", "sort", "merge", "write", "sync"), what is done, and the
+/// total, 0 if it is not known. If it returns a number other than 0, the work is interrupted and nothing is written. It is
+/// called by threads of the library, by one at a time.
+pub type pleach_progress =
+    Option<unsafe extern "C" fn(context: *mut c_void, phase: *const c_char, done: u64, total: u64) -> c_int>;
+
+/// Options of building, rebuilding, merging and of relational operators; each uses some. Set all fields to 0, then `size`
+/// to `sizeof(pleach_build_options)`. A text may be NULL.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pleach_build_options {
+    /// Size of this structure in bytes.
+    pub size: usize,
+    /// Name of the key column; the first by default.
+    pub key: *const c_char,
+    /// Name of the value column; the second by default. Several, separated by commas, make a record.
+    pub value: *const c_char,
+    /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`.
+    pub key_type: *const c_char,
+    /// Type of the values.
+    pub value_type: *const c_char,
+    /// Changes: name of the column of operations, `op` by default.
+    pub op: *const c_char,
+    /// Equal keys: `first`, `last` or `error`; by default all tuples are kept.
+    pub unique: *const c_char,
+    /// Layout, such as `classic`.
+    pub layout: *const c_char,
+    /// Method of a rebuild: `auto`, `merge` or `patch`.
+    pub method: *const c_char,
+    /// Folder for what exceeds the memory.
+    pub temp_dir: *const c_char,
+    /// Limit of the memory in bytes; 0 for half of the machine's.
+    pub memory_bytes: u64,
+    /// Number of threads; 0 for one per processor.
+    pub threads: u32,
+    /// Not 0: the input is sorted.
+    pub sorted: u32,
+    /// Not 0: the first line of texts is data.
+    pub no_header: u32,
+    /// Not 0: also replace a file that is not a Pleach file.
+    pub force: u32,
+    /// Not 0: leave out damaged blocks instead of refusing a file.
+    pub salvage: u32,
+    /// Not 0: keep `keep` old generations.
+    pub has_keep: u32,
+    /// Number of old generations to keep.
+    pub keep: u32,
+    /// Told about the progress; may be NULL.
+    pub progress: pleach_progress,
+    /// First argument of `progress`.
+    pub context: *mut c_void,
+}
+
+impl pleach_build_options {
+    const NEW: Self = Self {
+        size: size_of::<Self>(),
+        key: std::ptr::null(),
+        value: std::ptr::null(),
+        key_type: std::ptr::null(),
+        value_type: std::ptr::null(),
+        op: std::ptr::null(),
+        unique: std::ptr::null(),
+        layout: std::ptr::null(),
+        method: std::ptr::null(),
+        temp_dir: std::ptr::null(),
+        memory_bytes: 0,
+        threads: 0,
+        sorted: 0,
+        no_header: 0,
+        force: 0,
+        salvage: 0,
+        has_keep: 0,
+        keep: 0,
+        progress: None,
+        context: std::ptr::null_mut(),
+    };
+}
+
+/// Options whose texts were read.
+pub(crate) struct Options {
+    pub(crate) input: InputOptions,
+    unique: Option<Unique>,
+    layout: Option<Layout>,
+    method: Method,
+    temp_dir: Option<PathBuf>,
+    plain: pleach_build_options,
+}
+
+fn choice<T: Copy>(text: Option<&str>, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+    let Some(text) = text else { return Ok(None) };
+    let found = choices.iter().find(|(known, _)| *known == text).map(|(_, choice)| *choice);
+    let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+    found
+        .map(Some)
+        .ok_or_else(|| input(format!("options.{name} is \"{text}\": use one of {}", known.join(", "))))
+}
+
+type Types<T> = (Option<T>, Option<Logical>);
+
+fn types<T>(text: Option<String>, name: &str, plain: impl Fn(&str) -> Option<T>) -> Result<Types<T>> {
+    let Some(text) = text else { return Ok((None, None)) };
+    if let Some(plain) = plain(&text) {
+        return Ok((Some(plain), None));
+    }
+    match Logical::of_name(&text) {
+        Some(logical) => Ok((None, Some(logical))),
+        None => {
+            Err(input(format!("options.{name} is \"{text}\": use a type such as u64, utf8 or timestamp[us]")))
+        }
+    }
+}
+
+impl Options {
+    /// Reads the caller's options.
+    ///
+    /// # Safety
+    /// `pointer` is null, or points to a structure with its size, whose texts end in a zero byte.
+    pub(crate) unsafe fn of(pointer: *const pleach_build_options) -> Result<Self> {
+        // SAFETY: the caller guarantees the structure.
+        let plain = unsafe { options(pointer, pleach_build_options::NEW, "options") }?;
+        // SAFETY: the caller guarantees the texts.
+        let read = |text: *const c_char, name: &str| unsafe { self::text(text, &format!("options.{name}")) };
+        let (key_type, key_logical) =
+            types(read(plain.key_type, "key_type")?, "key_type", reader::KeyType::from_name)?;
+        let (value_type, value_logical) =
+            types(read(plain.value_type, "value_type")?, "value_type", reader::ValueType::from_name)?;
+        let uniques = [("first", Unique::First), ("last", Unique::Last), ("error", Unique::Error)];
+        let layout = read(plain.layout, "layout")?;
+        let layout = layout.map(|text| {
+            text.parse::<Layout>().map_err(|error| input(format!("options.layout is \"{text}\": {error}")))
+        });
+        let methods = Method::ALL.map(|method| (method.name(), method));
+        Ok(Self {
+            input: InputOptions {
+                key: read(plain.key, "key")?,
+                value: read(plain.value, "value")?,
+                op: read(plain.op, "op")?,
+                no_header: plain.no_header != 0,
+                key_type,
+                key_logical,
+                value_type,
+                value_logical,
+                ..InputOptions::default()
+            },
+            unique: choice(read(plain.unique, "unique")?.as_deref(), "unique", &uniques)?,
+            layout: layout.transpose()?,
+            method: choice(read(plain.method, "method")?.as_deref(), "method", &methods)?.unwrap_or_default(),
+            temp_dir: read(plain.temp_dir, "temp_dir")?.map(PathBuf::from),
+            plain,
+        })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        // A pool of this work's own: a child of `fork` has none of the threads of its parent.
+        match self.plain.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads as usize,
+        }
+    }
+
+    fn keep(&self) -> Option<usize> {
+        (self.plain.has_keep != 0).then_some(self.plain.keep as usize)
+    }
+
+    pub(crate) fn build(&self, inputs: Vec<PathBuf>) -> BuildOptions {
+        let default = BuildOptions::default();
+        let build = BuildOptions {
+            unique: self.unique,
+            sorted: self.plain.sorted != 0,
+            keep: self.keep(),
+            force: self.plain.force != 0,
+            threads: self.threads(),
+            temp_dir: self.temp_dir.clone(),
+            memory_bytes: Some(self.plain.memory_bytes)
+                .filter(|&bytes| bytes > 0)
+                .unwrap_or(default.memory_bytes),
+            inputs,
+            ..default
+        };
+        match self.layout {
+            Some(layout) => build.with_layout(layout),
+            None => build,
+        }
+    }
+
+    pub(crate) fn rebuild(&self, inputs: Vec<PathBuf>) -> RebuildOptions {
+        let default = RebuildOptions::default();
+        RebuildOptions {
+            method: self.method,
+            keep: self.keep(),
+            salvage: self.plain.salvage != 0,
+            memory_bytes: Some(self.plain.memory_bytes)
+                .filter(|&bytes| bytes > 0)
+                .unwrap_or(default.memory_bytes),
+            threads: self.threads(),
+            temp_dir: self.temp_dir.clone(),
+            inputs,
+            ..default
+        }
+    }
+
+    pub(crate) fn compact(&self) -> CompactOptions {
+        let build = (self.unique.is_some() || self.layout.is_some()).then(|| {
+            let options = BuildOptions { unique: self.unique, ..BuildOptions::default() };
+            options.with_layout(self.layout.unwrap_or_default())
+        });
+        CompactOptions {
+            build,
+            salvage: self.plain.salvage != 0,
+            threads: self.threads(),
+            keep: self.keep(),
+            force: self.plain.force != 0,
+        }
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let (function, context) = (self.plain.progress, self.plain.context);
+        Progress { function, context, is_stopped: AtomicBool::new(false), telling: std::sync::Mutex::new(()) }
+    }
+}
+
+/// Tells the caller's function.
+pub(crate) struct Progress {
+    function: pleach_progress,
+    context: *mut c_void,
+    is_stopped: AtomicBool,
+    /// Held while the function is called.
+    telling: std::sync::Mutex<()>,
+}
+
+// SAFETY: the caller is told that other threads call the function, with the context that it gave.
+unsafe impl Send for Progress {}
+// SAFETY: as above; one thread at a time calls it.
+unsafe impl Sync for Progress {}
+
+impl Observer for Progress {
+    fn progress(&self, phase: Phase, done: u64, total: Option<u64>) {
+        let Some(function) = self.function else { return };
+        let name = match phase {
+            Phase::Read => c"read",
+            Phase::Sort => c"sort",
+            Phase::Merge => c"merge",
+            Phase::Write => c"write",
+            Phase::Sync => c"sync",
+        };
+        let _one = self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // SAFETY: the caller guarantees a function of this type; the name is static.
+        if unsafe { function(self.context, name.as_ptr(), done, total.unwrap_or(0)) } != 0 {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+    }
+    fn cancelled(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,115 @@
+//! Relational operators on open files.
+
+use crate::arrow::give;
+use crate::index::pleach_index;
+use crate::memory::{given, path, slice, text};
+use crate::options::{Options, pleach_build_options};
+use crate::status::{Result, guard, input, pleach_status};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use pleach_batch::relation::{Job, Operation};
+use pleach_relation::{How, Kept, Reduction, SetOperation, SetRule};
+use std::ffi::c_char;
+use std::sync::Arc;
+
+/// Returns an operator by its name and its argument.
+fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
+    let given = argument.clone().unwrap_or_default();
+    let of =
+        |known: &[&str]| input(format!("argument of {name} is \"{given}\": use one of {}", known.join(", ")));
+    Ok(match name {
+        "select" => Operation::Select(given),
+        "project" => Operation::Project(given),
+        "reduce" => {
+            let names: Vec<&str> = Reduction::ALL.iter().map(|one| one.name()).collect();
+            let name = argument.as_deref().unwrap_or("sum");
+            Operation::Reduce(Reduction::from_name(name).ok_or_else(|| of(&names))?)
+        }
+        "join" => {
+            let names: Vec<&str> = How::ALL.iter().map(|one| one.name()).collect();
+            let name = argument.as_deref().unwrap_or("inner");
+            Operation::Join(How::from_name(name).ok_or_else(|| of(&names))?)
+        }
+        "product" => Operation::Product(match argument.as_deref() {
+            None | Some("both") => Kept::Both,
+            Some("left") => Kept::Left,
+            Some("right") => Kept::Right,
+            Some(_) => return Err(of(&["both", "left", "right"])),
+        }),
+        name => {
+            let Some(set) = SetOperation::from_name(name) else {
+                let known = "select, project, reduce, union, intersect, difference, join, product";
+                return Err(input(format!("there is no operator \"{name}\": use one of {known}")));
+            };
+            let rule = argument.as_deref().unwrap_or("set");
+            Operation::Set(set, SetRule::from_name(rule).ok_or_else(|| of(&["set", "multiset"]))?)
+        }
+    })
+}
+
+/// Prepares an operator.
+///
+/// # Safety
+/// `operator` is a text, `argument` is null or one, and `inputs` has `count` open files.
+unsafe fn job(
+    operator: *const c_char,
+    argument: *const c_char,
+    (inputs, count): (*const *const pleach_index, usize),
+    threads: usize,
+) -> Result<Job> {
+    // SAFETY: the caller guarantees the texts and the files.
+    unsafe {
+        let name = text(operator, "operator")?.ok_or_else(|| input("operator is NULL: give a name"))?;
+        let operation = operation(&name, text(argument, "argument")?)?;
+        let mut indices = Vec::new();
+        for &index in slice(inputs, count, "inputs")? {
+            indices.push(Arc::clone(given(index, "inputs")?.table.index()));
+        }
+        Ok(Job::new(operation, indices, threads)?)
+    }
+}
+
+/// Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),
+/// `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
+/// left, right). The answer is a stream of record batches in the order of keys, made on request.
+///
+/// # Safety
+/// `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a stream,
+/// which the caller releases, and which keeps the files open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_relate(
+    operator_name: *const c_char,
+    argument: *const c_char,
+    inputs: *const *const pleach_index,
+    inputs_count: usize,
+    out: *mut FFI_ArrowArrayStream,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the texts and the files.
+        let job = unsafe { job(operator_name, argument, (inputs, inputs_count), 0) }?;
+        // SAFETY: the caller guarantees the place.
+        unsafe { give(Box::new(job.stream()?), out) }
+    })
+}
+
+/// Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at all.
+///
+/// # Safety
+/// As `pleach_relate`; `file` is a text; `options` is NULL or a structure with its size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_relate_to_file(
+    operator_name: *const c_char,
+    argument: *const c_char,
+    inputs: *const *const pleach_index,
+    inputs_count: usize,
+    file: *const c_char,
+    options: *const pleach_build_options,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the texts, the files and the options.
+        let (file, options) = unsafe { (path(file, "file")?, Options::of(options)?) };
+        // SAFETY: as above.
+        let job = unsafe { job(operator_name, argument, (inputs, inputs_count), options.threads()) }?;
+        job.build(&file, &options.build(Vec::new()), &options.progress())?;
+        Ok(())
+    })
+}
