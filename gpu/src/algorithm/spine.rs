@@ -416,7 +416,7 @@ impl Search for Spine {
     }
 
     fn writes_bytes(&self, count: u64) -> bool {
-        count > self.few_max
+        count > self.few_max && self.instance.word_bytes <= 8
     }
 
     fn bytes(&self) -> u64 {

@@ -41,7 +41,7 @@ typedef u32 Value;
 #define KIND_FLOAT 2u
 
 // A batch; the same as Batch in kernel/mod.rs. `present` has a bit a query, in words of 32 bits; or a byte a query, if
-// `present_bytes` is 1, which only spine and sweep know.
+// `present_bytes` is 1, which only spine_values and sweep know, for words of up to 8 bytes.
 struct Batch {
     const Word* queries;
     u64 count;
@@ -108,8 +108,10 @@ __device__ __forceinline__ void answer_present(const Batch& batch, u64 at, bool 
     }
 }
 
-// Answers value and presence, called as `answer_present`. An absent key's value is 0.
-__device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool found, Value value) {
+// Answers value and presence, called as `answer_present`. An absent key's value is 0. Presence may be bytes where
+// `may_be_bytes`; elsewhere that would take registers for nothing.
+__device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool found, Value value,
+                                             bool may_be_bytes = false) {
     u32 bits = __ballot_sync(FULL, found && at < batch.count);
     if (at >= batch.count) {
         return;
@@ -119,10 +121,10 @@ __device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool fo
         __stcs(batch.values + at, found ? value : (Value)0);
     }
 #endif
-    if (batch.present_bytes == 0) {
-        write_present(batch, at, bits);
-    } else {
+    if (may_be_bytes && batch.present_bytes != 0) {
         __stcs((u8*)batch.present + at, (u8)found);
+    } else {
+        write_present(batch, at, bits);
     }
 }
 

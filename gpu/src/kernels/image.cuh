@@ -342,7 +342,7 @@ struct Hit {
 // A whole warp answers together, as `answer_value`.
 __device__ __forceinline__ void answer_hit(const Batch& batch, u64 at, const Hit& hit) {
     answer_rank(batch, at, hit.rank);
-    answer_value(batch, at, hit.found, hit.value);
+    answer_value(batch, at, hit.found, hit.value, WORD_BYTES <= 8);
 }
 
 // Completes what was found in a slot of a line: a key of all ones may be padding.

@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         Word query = next;
         next = load_query(batch, at + step);
         Hit hit = look_up(table, top, stage, query);
-        answer_value(batch, at, hit.found, hit.value);
+        answer_value(batch, at, hit.found, hit.value, WORD_BYTES <= 8);
     }
 }
 

@@ -1,0 +1,141 @@
+/* Keys and values that are texts, byte strings and records. */
+#include "check.h"
+
+static pleach_keys texts(const char *bytes, const int32_t *offsets, size_t count) {
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_UTF8;
+    keys.count = count;
+    keys.data = bytes;
+    keys.data_bytes = strlen(bytes);
+    keys.offsets = offsets;
+    keys.offset_bytes = 4;
+    return keys;
+}
+
+static void text_keys(void) {
+    write_file("t.csv", "k,v\nab,one\nabc,three\n\"\",none\nzebra,last\n");
+    build("t.csv", "t.pleach", "utf8", "utf8");
+    pleach_index *index = open_index("t.pleach");
+    const int32_t offsets[] = {0, 2, 2, 5, 8, 8};
+    pleach_keys keys = texts("ababcxyz", offsets, 5);
+    uint8_t found[1], validity[1] = {0x0F};
+    char data[64];
+    uint64_t starts[6], needed = 0, hits = 0;
+    keys.validity = validity;
+    OK(pleach_get_strings(index, &keys, data, sizeof data, starts, found, 1, &needed, &hits));
+    /* "ab", "", "abc", "xyz", null */
+    CHECK(found[0] == 7 && hits == 3 && needed == 12 && memcmp(data, "onenonethree", 12) == 0);
+    const uint64_t expected[] = {0, 3, 7, 12, 12, 12};
+    CHECK(memcmp(starts, expected, sizeof expected) == 0);
+    FAILS(PLEACH_TOO_SHORT, pleach_get_strings(index, &keys, data, 11, starts, found, 1, &needed, NULL));
+    CHECK(needed == 12);
+    FAILS(PLEACH_TOO_SHORT, pleach_get_strings(index, &keys, data, 64, starts, found, 0, &needed, NULL));
+    FAILS(PLEACH_TYPES, pleach_get(index, &keys, data, sizeof data, found, 1, NULL));
+    OK(pleach_contains(index, &keys, found, 1, &hits));
+    CHECK(found[0] == 7 && hits == 3);
+    uint64_t ranks[5];
+    OK(pleach_rank(index, &keys, ranks, 5, found, 1, NULL));
+    CHECK(ranks[0] == 1 && ranks[1] == 0 && ranks[2] == 2 && ranks[3] == 3 && ranks[4] == 0);
+    OK(pleach_upper_bound(index, &keys, ranks, 5));
+    CHECK(ranks[0] == 2 && ranks[1] == 1 && ranks[2] == 3 && ranks[3] == 3);
+    const uint64_t at[] = {3, 0, 9};
+    OK(pleach_keys_at(index, at, 3, data, sizeof data, starts, &needed));
+    CHECK(needed == 5 && memcmp(data, "zebra", 5) == 0 && starts[1] == 5 && starts[2] == 5 && starts[3] == 5);
+    OK(pleach_values_at(index, at, 3, data, sizeof data, starts, &needed));
+    CHECK(needed == 8 && memcmp(data, "lastnone", 8) == 0);
+
+    const int64_t wide[] = {0, 5};
+    keys = texts("zebra", NULL, 1);
+    keys.offsets = wide;
+    keys.offset_bytes = 8;
+    OK(pleach_contains(index, &keys, found, 1, &hits));
+    CHECK(hits == 1);
+    static const int32_t wrong[][2] = {{0, 9}, {-1, 5}, {5, 2}};
+    for (size_t i = 0; i < 3; i++) {
+        keys = texts("zebra", wrong[i], 1);
+        FAILS(PLEACH_INPUT, pleach_contains(index, &keys, found, 1, &hits));
+    }
+    keys = texts("zebra", wrong[0], 1);
+    keys.offset_bytes = 3;
+    FAILS(PLEACH_INPUT, pleach_contains(index, &keys, found, 1, &hits));
+    keys.offset_bytes = 8;
+    keys.offsets = NULL;
+    FAILS(PLEACH_INPUT, pleach_contains(index, &keys, found, 1, &hits));
+    keys.key_type = PLEACH_U64;
+    keys.data = wide;
+    FAILS(PLEACH_TYPES, pleach_contains(index, &keys, found, 1, &hits));
+    pleach_close(index);
+}
+
+static void records(void) {
+    write_file("r.csv", "id,a,b\n1,2,3\n4,5,6\n");
+    const char *table = "r.csv";
+    pleach_build_options options = build_options();
+    options.value = "a,b";
+    options.value_type = "u32";
+    OK(pleach_build(&table, 1, "r.pleach", &options));
+    pleach_index *index = open_index("r.pleach");
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.fields == 2 && info.tuples == 2 && strcmp(info.key_name, "id") == 0);
+    const char *name = NULL, *type = NULL;
+    OK(pleach_field(index, 1, &name, &type));
+    CHECK(strcmp(name, "b") == 0 && strcmp(type, "u32") == 0);
+    OK(pleach_field(index, 0, &name, NULL));
+    CHECK(strcmp(name, "a") == 0);
+    FAILS(PLEACH_INPUT, pleach_field(index, 2, &name, &type));
+    FAILS(PLEACH_INPUT, pleach_field(NULL, 0, &name, &type));
+    FAILS(PLEACH_INPUT, pleach_describe(index, NULL));
+    FAILS(PLEACH_INPUT, pleach_describe(NULL, &info));
+    const uint64_t rank = 1;
+    uint32_t fields[2];
+    OK(pleach_values_at(index, &rank, 1, fields, sizeof fields, NULL, NULL));
+    CHECK(fields[0] == 5 && fields[1] == 6);
+    pleach_close(index);
+}
+
+static void fixed_values(void) {
+    write_file("f.csv", "k,v\n7,abcd\n8,efgh\n");
+    build("f.csv", "f.pleach", "u32", "bytes4");
+    pleach_index *index = open_index("f.pleach");
+    const uint32_t numbers[] = {8, 9, 7};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_U32;
+    keys.count = 3;
+    keys.data = numbers;
+    char data[12];
+    uint64_t starts[4], needed;
+    OK(pleach_get_strings(index, &keys, data, sizeof data, starts, NULL, 0, &needed, NULL));
+    CHECK(needed == 8 && memcmp(data, "efghabcd", 8) == 0 && starts[1] == 4 && starts[2] == 4 && starts[3] == 8);
+    pleach_close(index);
+}
+
+static void keys_alone(void) {
+    write_file("k.csv", "k\n3\n9\n");
+    build("k.csv", "k.pleach", "u64", NULL);
+    pleach_index *index = open_index("k.pleach");
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.value_type == PLEACH_NONE && info.value_bytes == 0 && info.key_bytes == 8);
+    const uint8_t small[] = {9, 8};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_U8;
+    keys.count = 2;
+    keys.data = small;
+    uint8_t found[1];
+    OK(pleach_contains(index, &keys, found, 1, NULL));
+    CHECK(found[0] == 1);
+    FAILS(PLEACH_TYPES, pleach_get(index, &keys, found, 1, NULL, 0, NULL));
+    pleach_close(index);
+}
+
+int main(void) {
+    text_keys();
+    records();
+    fixed_values();
+    keys_alone();
+    return 0;
+}
