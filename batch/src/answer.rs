@@ -400,7 +400,7 @@ impl Table {
                 let mut hits = typed.rank_batch(&piece.keys[..count], ranks, &mut present)?;
                 if piece.any {
                     hits = without_past(&mut present, &piece.misses, count);
-                    place(ranks, &piece, end, |at| numbers.is_null(first + at));
+                    place(ranks, &piece, end, |within| numbers.is_null(first + at + within));
                 }
                 Ok(hits)
             });
@@ -427,7 +427,7 @@ impl Table {
             let searched = task.values.fill(at, count, |ranks| {
                 typed.lower_bound_batch(&piece.keys[..count], ranks)?;
                 if piece.any {
-                    place(ranks, &piece, end, |at| numbers.is_null(first + at));
+                    place(ranks, &piece, end, |within| numbers.is_null(first + at + within));
                 }
                 Ok(0)
             });

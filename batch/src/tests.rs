@@ -308,3 +308,71 @@ fn tuples() {
     assert_eq!(keys, strings(b"cccab", &[0, 3, 4, 4, 5]));
     assert_eq!(values, strings(b"onetwo", &[0, 0, 3, 3, 6]));
 }
+
+/// Nulls have their places in every piece of a batch, not only in the first.
+#[test]
+fn nulls_are_missing_in_every_piece() {
+    let tuples: Vec<(u64, u32)> = (0..5000).map(|number| (number * 2, number as u32)).collect();
+    let table =
+        table(pleach_builder::build_bytes(&tuples, &pleach_builder::BuildOptions::default()).unwrap());
+    for count in [1, 1023, 1024, 1025, 5000] {
+        let queries: Vec<u16> = (0..count as u16).collect();
+        let is_null = |at: usize| at % 3 == 1;
+        let mut valid = vec![0u8; (count + 5) / 8 + 1];
+        for at in (0..count).filter(|&at| !is_null(at)) {
+            valid[(at + 5) / 8] |= 1 << ((at + 5) % 8);
+        }
+        let asked = Keys::Numbers(Numbers::of(&queries).with_nulls(Some(Nulls::new(&valid, 5))));
+        for threads in [1, 2] {
+            let pool = Pool::of(threads);
+            let (mut ranks, mut found) = (vec![9; count], vec![9u8; count]);
+            table.rank(&asked, &mut ranks, &mut Found::Bytes(&mut found), &pool).unwrap();
+            let mut bounds = [vec![9; count], vec![9; count]];
+            table.bounds(&asked, Bound::Lower, &mut bounds[0], &pool).unwrap();
+            table.bounds(&asked, Bound::Upper, &mut bounds[1], &pool).unwrap();
+            for at in 0..count {
+                let (key, is_there) = (at as u64, at % 2 == 0 && !is_null(at));
+                let expected = if is_null(at) { (0, 0) } else { (key.div_ceil(2), key / 2 + 1) };
+                assert_eq!(found[at], is_there.into(), "{at} of {count}");
+                assert_eq!(
+                    (ranks[at], bounds[0][at], bounds[1][at]),
+                    (expected.0, expected.0, expected.1),
+                    "{at}"
+                );
+            }
+        }
+    }
+}
+
+/// Values in memory that others may use are those in a slice; what does not fit is refused.
+#[test]
+fn shared_memory_gets_the_same_values() {
+    let tuples: Vec<(u64, f64)> = (0..3000).map(|number| (number * 2, number as f64)).collect();
+    let table =
+        table(pleach_builder::build_bytes(&tuples, &pleach_builder::BuildOptions::default()).unwrap());
+    let queries: Vec<u32> = (0..7001).collect();
+    let asked = Keys::Numbers(Numbers::of(&queries));
+    let mut expected = vec![0.0; queries.len()];
+    table.get(&asked, &mut Values::F64(&mut expected), &mut Found::None, &Pool::current()).unwrap();
+    for threads in [1, 3] {
+        let mut values = vec![f64::NAN; queries.len() + 1];
+        let start: *mut u8 = values.as_mut_ptr().cast();
+        // SAFETY: the vector has so many values, and is used again only afterwards.
+        let shared = |len| unsafe { crate::Shared::new(pleach::ValueType::F64, start, len) }.unwrap();
+        let pool = Pool::of(threads);
+        let mut short = Values::Shared(shared(queries.len() - 1));
+        let refused = table.get(&asked, &mut short, &mut Found::None, &pool);
+        assert!(matches!(refused, Err(BatchError::Short { .. })), "{refused:?}");
+        table.get(&asked, &mut Values::Shared(shared(queries.len())), &mut Found::None, &pool).unwrap();
+        assert_eq!(&values[..queries.len()], &expected);
+        assert!(values[queries.len()].is_nan());
+    }
+    let mut room = [0u64; 2];
+    let start: *mut u8 = room.as_mut_ptr().cast();
+    for value_type in [pleach::ValueType::None, pleach::ValueType::Utf8, pleach::ValueType::Fixed(8)] {
+        // SAFETY: nothing is written.
+        assert!(unsafe { crate::Shared::new(value_type, start, 2) }.is_none());
+    }
+    // SAFETY: as above.
+    assert!(unsafe { crate::Shared::new(pleach::ValueType::U64, start.wrapping_add(4), 1) }.is_none());
+}

@@ -443,7 +443,7 @@ extern "C" {
  times, strings, a struct for records; booleans (which keys are there) if the file has no values. Keys are numbers,
  times, decimals, strings, or dictionaries of them; nulls are missing.
 
- # Safety
+ The caller guarantees:
  `index` is open; `keys_type` and `keys` are not released, and the function takes `keys`; `values_type` and `values` are
  places for the result, which the caller releases.
  */
@@ -457,7 +457,7 @@ pleach_status pleach_get_arrow(const pleach_index *index,
  Reads the tuples of the ranks `first` to `end` (exclusive; beyond the end is the end) as a stream of record batches of
  `batch_rows` tuples (0 for 65,536). The stream keeps the file open.
 
- # Safety
+ The caller guarantees:
  `index` is open; `out` is a place for a stream, which the caller releases.
  */
 pleach_status pleach_range_arrow(const pleach_index *index,
@@ -469,7 +469,7 @@ pleach_status pleach_range_arrow(const pleach_index *index,
 /*
  Builds the file `file` from a stream of record batches: complete or not at all. See `pleach_build`.
 
- # Safety
+ The caller guarantees:
  `stream` is not released; the function takes it. `file` is a text; `options` is NULL or a structure with its size.
  */
 pleach_status pleach_build_arrow(struct ArrowArrayStream *stream,
@@ -479,7 +479,7 @@ pleach_status pleach_build_arrow(struct ArrowArrayStream *stream,
 /*
  Makes the next generation of the file `file` from a stream of changes: see `pleach_rebuild`.
 
- # Safety
+ The caller guarantees:
  As `pleach_build_arrow`.
  */
 pleach_status pleach_rebuild_arrow(const char *file,
@@ -491,7 +491,7 @@ pleach_status pleach_rebuild_arrow(const char *file,
  type for each key; a missing key gets 0. `found` has `found_bytes` bytes, a bit for each key, least significant first.
  `*hits` becomes the number of keys found. `values`, `found` and `hits` may be NULL.
 
- # Safety
+ The caller guarantees:
  `index` is open; `keys` describes arrays that live during the call; the other pointers are NULL or places for the
  results. Other threads may use the memory of keys and values: what is then in it is arbitrary.
  */
@@ -506,7 +506,7 @@ pleach_status pleach_get(const pleach_index *index,
 /*
  Reports which keys are in the file: a bit for each, least significant first. `hits` may be NULL.
 
- # Safety
+ The caller guarantees:
  As `pleach_get`.
  */
 pleach_status pleach_contains(const pleach_index *index,
@@ -519,7 +519,7 @@ pleach_status pleach_contains(const pleach_index *index,
  Looks up the ranks of many keys, from 0. The rank of a missing key is that of its lower bound. `ranks` has room for as
  many numbers as keys. `found` and `hits` may be NULL.
 
- # Safety
+ The caller guarantees:
  As `pleach_get`; nobody else uses `ranks`.
  */
 pleach_status pleach_rank(const pleach_index *index,
@@ -533,7 +533,7 @@ pleach_status pleach_rank(const pleach_index *index,
 /*
  Searches for the rank of the first tuple whose key is at least each key; the number of tuples if there is none.
 
- # Safety
+ The caller guarantees:
  `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody else
  uses.
  */
@@ -545,7 +545,7 @@ pleach_status pleach_lower_bound(const pleach_index *index,
 /*
  Searches for the rank of the first tuple whose key is above each key; the number of tuples if there is none.
 
- # Safety
+ The caller guarantees:
  As `pleach_lower_bound`.
  */
 pleach_status pleach_upper_bound(const pleach_index *index,
@@ -556,7 +556,7 @@ pleach_status pleach_upper_bound(const pleach_index *index,
 /*
  Counts the tuples with `low <= key < high`, for each pair of keys.
 
- # Safety
+ The caller guarantees:
  As `pleach_lower_bound`, for `low`, `high` and `counts`.
  */
 pleach_status pleach_count(const pleach_index *index,
@@ -571,7 +571,7 @@ pleach_status pleach_count(const pleach_index *index,
  last one ends. `*needed` becomes the number of bytes, also if `data` is too short; it may be NULL. A rank past the end
  gives 0, or an empty string.
 
- # Safety
+ The caller guarantees:
  `index` is open; `ranks` has `count` numbers; `data` has `data_bytes` bytes; nobody else uses the buffers.
  */
 pleach_status pleach_keys_at(const pleach_index *index,
@@ -585,7 +585,7 @@ pleach_status pleach_keys_at(const pleach_index *index,
 /*
  Writes the values of the tuples at many ranks, as `pleach_keys_at` does the keys.
 
- # Safety
+ The caller guarantees:
  As `pleach_keys_at`.
  */
 pleach_status pleach_values_at(const pleach_index *index,
@@ -601,7 +601,7 @@ pleach_status pleach_values_at(const pleach_index *index,
  than keys; a missing key has an empty string. `*needed` becomes the number of bytes, also if `data` is too short:
  call it again with more, or use `pleach_get_arrow`. `found`, `hits` and `needed` may be NULL.
 
- # Safety
+ The caller guarantees:
  As `pleach_get`; nobody else uses the buffers.
  */
 pleach_status pleach_get_strings(const pleach_index *index,
@@ -618,7 +618,7 @@ pleach_status pleach_get_strings(const pleach_index *index,
  Builds the file `file` from tables: CSV, TSV, Parquet, Arrow or npy files, one after the other. The file appears
  complete or not at all; a Pleach file under that name is replaced, and its readers keep it. Time is that of a sort.
 
- # Safety
+ The caller guarantees:
  `inputs` has `inputs_count` texts; `file` is a text; `options` is NULL or a structure with its size.
  */
 pleach_status pleach_build(const char *const *inputs,
@@ -630,7 +630,7 @@ pleach_status pleach_build(const char *const *inputs,
  Makes the next generation of the file `file` from a table of changes: columns `op` (`put`, `add`, `del`), key, value.
  The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
 
- # Safety
+ The caller guarantees:
  `file` and `changes` are texts; `options` is NULL or a structure with its size.
  */
 pleach_status pleach_rebuild(const char *file, const char *changes, const pleach_build_options *options);
@@ -639,7 +639,7 @@ pleach_status pleach_rebuild(const char *file, const char *changes, const pleach
  Merges files of the same types into the file `file`: all tuples of all files. Among equal keys, those of an earlier
  file come first.
 
- # Safety
+ The caller guarantees:
  `files` has `files_count` texts; `file` is a text; `options` is NULL or a structure with its size.
  */
 pleach_status pleach_compact(const char *const *files,
@@ -651,7 +651,7 @@ pleach_status pleach_compact(const char *const *files,
  Checks all checksums, the order, separators and padding of a file on so many threads (0 for all). It never writes. A
  damaged file is no error of this call: see `pleach_report_is_clean`.
 
- # Safety
+ The caller guarantees:
  `file` is a text; `report` is a place for the result, which `pleach_report_free` frees.
  */
 pleach_status pleach_fsck(const char *file, uint32_t threads, pleach_report **report);
@@ -659,7 +659,7 @@ pleach_status pleach_fsck(const char *file, uint32_t threads, pleach_report **re
 /*
  Returns 1 if the file is intact, and 0 if it is damaged, or `report` is NULL.
 
- # Safety
+ The caller guarantees:
  `report` is NULL, or of `pleach_fsck` and not freed.
  */
 int pleach_report_is_clean(const pleach_report *report);
@@ -667,7 +667,7 @@ int pleach_report_is_clean(const pleach_report *report);
 /*
  Returns the number of faults; 0 for NULL.
 
- # Safety
+ The caller guarantees:
  As `pleach_report_is_clean`.
  */
 size_t pleach_report_findings(const pleach_report *report);
@@ -675,7 +675,7 @@ size_t pleach_report_findings(const pleach_report *report);
 /*
  Returns the line of a fault: what, where, what to do. It lives as long as the report; NULL past the last one.
 
- # Safety
+ The caller guarantees:
  As `pleach_report_is_clean`.
  */
 const char *pleach_report_finding(const pleach_report *report, size_t number);
@@ -683,7 +683,7 @@ const char *pleach_report_finding(const pleach_report *report, size_t number);
 /*
  Frees a report. NULL is allowed.
 
- # Safety
+ The caller guarantees:
  As `pleach_report_is_clean`; it is not used afterwards.
  */
 void pleach_report_free(pleach_report *report);
@@ -692,7 +692,7 @@ void pleach_report_free(pleach_report *report);
  Writes the tuples of a file as a table, in the order of keys: complete or not at all. The format is that of the
  extension of `table`, or `format` (`csv`, `tsv`, `parquet`, `arrow`; may be NULL).
 
- # Safety
+ The caller guarantees:
  `file` and `table` are texts; `format` is NULL or one.
  */
 pleach_status pleach_export(const char *file, const char *table, const char *format);
@@ -702,7 +702,7 @@ pleach_status pleach_export(const char *file, const char *table, const char *for
  standard output and standard error as the command does, handles Ctrl-C as that does until it is done, and gives
  `*exit_code`. For programs that are nothing but the command; others use the functions above.
 
- # Safety
+ The caller guarantees:
  `arguments` has `count` texts; `exit_code` is a place for the result.
  */
 pleach_status pleach_command(const char *const *arguments, size_t count, int *exit_code);
@@ -721,7 +721,7 @@ const char *pleach_version(void);
 /*
  Opens a file. O(1), unless it is verified or copied. `options` may be NULL.
 
- # Safety
+ The caller guarantees:
  `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which
  `pleach_close` frees.
  */
@@ -730,7 +730,7 @@ pleach_status pleach_open(const char *path, const pleach_open_options *options, 
 /*
  Closes a file. NULL is allowed. Streams made of the index go on.
 
- # Safety
+ The caller guarantees:
  `index` is NULL or was made by this library, is not used any more by any thread, and was not closed before.
  */
 void pleach_close(pleach_index *index);
@@ -738,7 +738,7 @@ void pleach_close(pleach_index *index);
 /*
  Opens the file that is now under this one's name: a later generation. `*next` is NULL if it is the same file.
 
- # Safety
+ The caller guarantees:
  `index` is open; `next` is a place for the result, which `pleach_close` frees.
  */
 pleach_status pleach_next(const pleach_index *index, pleach_index **next);
@@ -746,7 +746,7 @@ pleach_status pleach_next(const pleach_index *index, pleach_index **next);
 /*
  Describes an open file. O(1).
 
- # Safety
+ The caller guarantees:
  `index` is open; `info` is a place for the result.
  */
 pleach_status pleach_describe(const pleach_index *index, pleach_info *info);
@@ -754,7 +754,7 @@ pleach_status pleach_describe(const pleach_index *index, pleach_info *info);
 /*
  Returns the number of tuples; 0 for NULL.
 
- # Safety
+ The caller guarantees:
  `index` is NULL or open.
  */
 uint64_t pleach_len(const pleach_index *index);
@@ -763,7 +763,7 @@ uint64_t pleach_len(const pleach_index *index);
  Returns name and type of a field of the values, if they are records: `u32`, `f64`, `bytes16`. The texts live as long
  as the index. Fields lie one after the other in a value, numbers little-endian.
 
- # Safety
+ The caller guarantees:
  `index` is open; `name` and `type_name` are NULL or places for the results.
  */
 pleach_status pleach_field(const pleach_index *index, uint32_t number, const char **name, const char **type_name);
@@ -773,7 +773,7 @@ pleach_status pleach_field(const pleach_index *index, uint32_t number, const cha
  `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
  left, right). The answer is a stream of record batches in the order of keys, made on request.
 
- # Safety
+ The caller guarantees:
  `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a stream,
  which the caller releases, and which keeps the files open.
  */
@@ -786,7 +786,7 @@ pleach_status pleach_relate(const char *operator_name,
 /*
  Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at all.
 
- # Safety
+ The caller guarantees:
  As `pleach_relate`; `file` is a text; `options` is NULL or a structure with its size.
  */
 pleach_status pleach_relate_to_file(const char *operator_name,

@@ -76,11 +76,13 @@ static void generations(void) {
     FAILS(PLEACH_INPUT, pleach_rebuild("o.pleach", "c.csv", &options));
     write_file("c.csv", "op,k,v\nmove,2,22\n");
     FAILS(PLEACH_INPUT, pleach_rebuild("o.pleach", "c.csv", NULL));
-    /* A file of another type under the same name is another generation. */
+    /* A file of another type under the same name is no generation of this one. */
     index = open_index("o.pleach");
     write_file("x.csv", "k,v\nabc,1\n");
     build("x.csv", "o.pleach", "utf8", "u32");
-    OK(pleach_next(index, &next));
+    FAILS(PLEACH_TYPES, pleach_next(index, &next));
+    CHECK(next == NULL);
+    next = open_index("o.pleach");
     OK(pleach_describe(next, &info));
     CHECK(info.key_type == PLEACH_UTF8 && info.key_bytes == 0);
     uint64_t number = 2, value = 0;

@@ -76,7 +76,11 @@ int main() {
     options.value = "text";
     options.key_type = options.value_type = "utf8";
     pleach::Index::build({"cpp.csv"}, "cpp.pleach", options);
-    assert(moved.refresh() && moved.size() == 2);
+    throws(PLEACH_TYPES, [&] { moved.refresh(); });
+    moved = pleach::Index("cpp.pleach");
+    assert(!moved.refresh() && moved.size() == 2);
+    pleach::Index::build({"cpp.csv"}, "cpp.pleach", options);
+    assert(moved.refresh() && moved.describe().generation == 3);
     std::vector<std::string_view> names{"xyz", "", "ab"};
     auto [texts, which] = moved.get_strings(names);
     assert(texts.size() == 3 && texts[0] == "three" && texts[1].empty() && texts[2] == "one");
