@@ -65,15 +65,30 @@ pub enum BatchError {
     /// A relational operator failed.
     #[cfg(feature = "relation")]
     #[error(transparent)]
-    Relation(#[from] pleach_relation::RelationError),
+    Relation(Box<pleach_relation::RelationError>),
     /// A table could not be made a file in memory.
     #[cfg(feature = "relation")]
     #[error(transparent)]
-    Build(#[from] pleach_builder::BuildError),
+    Build(Box<pleach_builder::BuildError>),
     /// The system permits no more threads.
     #[error("cannot start threads: raise the limit of processes (ulimit -u, the container's)")]
     Threads,
     /// The caller stopped the batch.
     #[error("interrupted")]
     Interrupted,
+}
+
+// Boxed, because these errors would make every result of a batch large.
+#[cfg(feature = "relation")]
+impl From<pleach_relation::RelationError> for BatchError {
+    fn from(error: pleach_relation::RelationError) -> Self {
+        Self::Relation(Box::new(error))
+    }
+}
+
+#[cfg(feature = "relation")]
+impl From<pleach_builder::BuildError> for BatchError {
+    fn from(error: pleach_builder::BuildError) -> Self {
+        Self::Build(Box::new(error))
+    }
 }

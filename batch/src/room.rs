@@ -30,7 +30,7 @@ impl<'a> Shared<'a> {
     pub unsafe fn new(value_type: ValueType, start: *mut u8, len: usize) -> Option<Self> {
         let bytes = value_type.bytes();
         let is_number = matches!(bytes, 4 | 8) && !value_type.is_bytes();
-        (is_number && start.addr() % bytes == 0).then_some(Self { start, len, value_type, life: PhantomData })
+        (is_number && start.addr().is_multiple_of(bytes)).then_some(Self { start, len, value_type, life: PhantomData })
     }
 
     pub(crate) fn value_type(&self) -> ValueType {
@@ -110,14 +110,14 @@ fn put<V: FromBytes + IntoBytes + zerocopy::Immutable>(start: *mut V, values: &[
             // SAFETY: `Room::fill` checked that the value is inside the memory, and `Shared::new` its alignment; who
             // made that guarantees the memory.
             let place = unsafe { AtomicU64::from_ptr(start.cast::<u64>().add(at)) };
-            place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+            place.store(zerocopy::transmute!(*word), Ordering::Relaxed);
         }
     } else {
         let (words, _) = values.as_bytes().as_chunks::<4>();
         for (at, word) in words.iter().enumerate() {
             // SAFETY: as above.
             let place = unsafe { AtomicU32::from_ptr(start.cast::<u32>().add(at)) };
-            place.store(u32::from_ne_bytes(*word), Ordering::Relaxed);
+            place.store(zerocopy::transmute!(*word), Ordering::Relaxed);
         }
     }
 }

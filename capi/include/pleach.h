@@ -204,14 +204,14 @@ typedef struct pleach_report pleach_report;
 
 /*
  A function that is told the progress: the phase ("read", "sort", "merge", "write", "sync"), what is done, and the
- total, 0 if it is not known. If it returns a number other than 0, the work is interrupted and nothing is written. It is
- called by threads of the library, by one at a time.
+ total, 0 if it is not known. If it returns a number other than 0, the work is interrupted and nothing is written. It
+ is called by threads of the library, by one at a time.
  */
 typedef int (*pleach_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /*
- Options of building, rebuilding, merging and of relational operators; each uses some. Set all fields to 0, then `size`
- to `sizeof(pleach_build_options)`. A text may be NULL.
+ Options of building, rebuilding, merging and of relational operators; each uses some. Set all fields to 0, then
+ `size` to `sizeof(pleach_build_options)`. A text may be NULL.
  */
 typedef struct {
   /*
@@ -444,8 +444,8 @@ extern "C" {
  times, decimals, strings, or dictionaries of them; nulls are missing.
 
  The caller guarantees:
- `index` is open; `keys_type` and `keys` are not released, and the function takes `keys`; `values_type` and `values` are
- places for the result, which the caller releases.
+ `index` is open; `keys_type` and `keys` are not released, and the function takes `keys`; `values_type` and `values`
+ are places for the result, which the caller releases.
  */
 pleach_status pleach_get_arrow(const pleach_index *index,
                                const struct ArrowSchema *keys_type,
@@ -454,8 +454,8 @@ pleach_status pleach_get_arrow(const pleach_index *index,
                                struct ArrowArray *values);
 
 /*
- Reads the tuples of the ranks `first` to `end` (exclusive; beyond the end is the end) as a stream of record batches of
- `batch_rows` tuples (0 for 65,536). The stream keeps the file open.
+ Reads the tuples of the ranks `first` to `end` (exclusive; beyond the end is the end) as a stream of record batches
+ of `batch_rows` tuples (0 for 65,536). The stream keeps the file open.
 
  The caller guarantees:
  `index` is open; `out` is a place for a stream, which the caller releases.
@@ -487,8 +487,9 @@ pleach_status pleach_rebuild_arrow(const char *file,
                                    const pleach_build_options *options);
 
 /*
- Looks up the values of many keys, if values are numbers. `values` has `values_bytes` bytes, room for one of the file's
- type for each key; a missing key gets 0. `found` has `found_bytes` bytes, a bit for each key, least significant first.
+ Looks up the values of many keys, if values are numbers. `values` has `values_bytes` bytes, room for one of the
+ file's type for each key; a missing key gets 0. `found` has `found_bytes` bytes, a bit for each key, least
+ significant first.
  `*hits` becomes the number of keys found. `values`, `found` and `hits` may be NULL.
 
  The caller guarantees:
@@ -516,8 +517,8 @@ pleach_status pleach_contains(const pleach_index *index,
                               uint64_t *hits);
 
 /*
- Looks up the ranks of many keys, from 0. The rank of a missing key is that of its lower bound. `ranks` has room for as
- many numbers as keys. `found` and `hits` may be NULL.
+ Looks up the ranks of many keys, from 0. The rank of a missing key is that of its lower bound. `ranks` has room for
+ as many numbers as keys. `found` and `hits` may be NULL.
 
  The caller guarantees:
  As `pleach_get`; nobody else uses `ranks`.
@@ -534,8 +535,8 @@ pleach_status pleach_rank(const pleach_index *index,
  Searches for the rank of the first tuple whose key is at least each key; the number of tuples if there is none.
 
  The caller guarantees:
- `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody else
- uses.
+ `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody
+ else uses.
  */
 pleach_status pleach_lower_bound(const pleach_index *index,
                                  const pleach_keys *keys,
@@ -566,10 +567,10 @@ pleach_status pleach_count(const pleach_index *index,
                            size_t counts_count);
 
 /*
- Writes the keys of the tuples at many ranks. Numbers are those of the file's type, in native byte order; those of 128
- bits are big-endian. Of strings, `offsets` (one more than ranks; may be NULL) says where each begins in `data` and the
- last one ends. `*needed` becomes the number of bytes, also if `data` is too short; it may be NULL. A rank past the end
- gives 0, or an empty string.
+ Writes the keys of the tuples at many ranks. Numbers are those of the file's type, in native byte order; those of
+ 128 bits are big-endian. Of strings, `offsets` (one more than ranks; may be NULL) says where each begins in `data`
+ and the last one ends. `*needed` becomes the number of bytes, also if `data` is too short; it may be NULL. A rank
+ past the end gives 0, or an empty string.
 
  The caller guarantees:
  `index` is open; `ranks` has `count` numbers; `data` has `data_bytes` bytes; nobody else uses the buffers.
@@ -627,8 +628,8 @@ pleach_status pleach_build(const char *const *inputs,
                            const pleach_build_options *options);
 
 /*
- Makes the next generation of the file `file` from a table of changes: columns `op` (`put`, `add`, `del`), key, value.
- The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
+ Makes the next generation of the file `file` from a table of changes: columns `op` (`put`, `add`, `del`), key,
+ value. The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
 
  The caller guarantees:
  `file` and `changes` are texts; `options` is NULL or a structure with its size.
@@ -708,8 +709,8 @@ pleach_status pleach_export(const char *file, const char *table, const char *for
 pleach_status pleach_command(const char *const *arguments, size_t count, int *exit_code);
 
 /*
- Makes truncation of a mapped file `PLEACH_DAMAGED` instead of the end of the process by SIGBUS: installs a handler for
- the process. Faults elsewhere pass to the handler that was there before.
+ Makes truncation of a mapped file `PLEACH_DAMAGED` instead of the end of the process by SIGBUS: installs a handler
+ for the process. Faults elsewhere pass to the handler that was there before.
  */
 void pleach_contain_sigbus(void);
 
@@ -774,8 +775,8 @@ pleach_status pleach_field(const pleach_index *index, uint32_t number, const cha
  left, right). The answer is a stream of record batches in the order of keys, made on request.
 
  The caller guarantees:
- `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a stream,
- which the caller releases, and which keeps the files open.
+ `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a
+ stream, which the caller releases, and which keeps the files open.
  */
 pleach_status pleach_relate(const char *operator_name,
                             const char *argument,
@@ -784,7 +785,8 @@ pleach_status pleach_relate(const char *operator_name,
                             struct ArrowArrayStream *out);
 
 /*
- Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at all.
+ Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at
+ all.
 
  The caller guarantees:
  As `pleach_relate`; `file` is a text; `options` is NULL or a structure with its size.
@@ -802,8 +804,8 @@ pleach_status pleach_relate_to_file(const char *operator_name,
 pleach_status pleach_last_error_code(void);
 
 /*
- Returns the sentence of this thread's last error: what, where, what to do. It is empty after a call that was done, and
- valid until the next call of this thread.
+ Returns the sentence of this thread's last error: what, where, what to do. It is empty after a call that was done,
+ and valid until the next call of this thread.
  */
 const char *pleach_last_error_text(void);
 

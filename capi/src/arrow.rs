@@ -51,8 +51,8 @@ pub(crate) unsafe fn give(
 /// times, decimals, strings, or dictionaries of them; nulls are missing.
 ///
 /// # Safety
-/// `index` is open; `keys_type` and `keys` are not released, and the function takes `keys`; `values_type` and `values` are
-/// places for the result, which the caller releases.
+/// `index` is open; `keys_type` and `keys` are not released, and the function takes `keys`; `values_type` and `values`
+/// are places for the result, which the caller releases.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pleach_get_arrow(
     index: *const pleach_index,
@@ -87,8 +87,8 @@ pub unsafe extern "C" fn pleach_get_arrow(
     })
 }
 
-/// Reads the tuples of the ranks `first` to `end` (exclusive; beyond the end is the end) as a stream of record batches of
-/// `batch_rows` tuples (0 for 65,536). The stream keeps the file open.
+/// Reads the tuples of the ranks `first` to `end` (exclusive; beyond the end is the end) as a stream of record batches
+/// of `batch_rows` tuples (0 for 65,536). The stream keeps the file open.
 ///
 /// # Safety
 /// `index` is open; `out` is a place for a stream, which the caller releases.

@@ -25,8 +25,9 @@ fn short(name: &str, needed: u64, has: u64) -> Failure {
     Failure(pleach_status::PLEACH_TOO_SHORT, text)
 }
 
-/// Looks up the values of many keys, if values are numbers. `values` has `values_bytes` bytes, room for one of the file's
-/// type for each key; a missing key gets 0. `found` has `found_bytes` bytes, a bit for each key, least significant first.
+/// Looks up the values of many keys, if values are numbers. `values` has `values_bytes` bytes, room for one of the
+/// file's type for each key; a missing key gets 0. `found` has `found_bytes` bytes, a bit for each key, least
+/// significant first.
 /// `*hits` becomes the number of keys found. `values`, `found` and `hits` may be NULL.
 ///
 /// # Safety
@@ -52,7 +53,10 @@ pub unsafe extern "C" fn pleach_get(
             // SAFETY: the caller guarantees so many bytes.
             let shared = unsafe { Shared::new(value_type, values.cast(), values_bytes / each) };
             wanted = Values::Shared(shared.ok_or_else(|| {
-                let text = format!("{value_type} values do not fit here: values must be numbers and aligned: use pleach_get_strings for others");
+                let text = format!(
+                    "{value_type} values do not fit here: values must be numbers and aligned: \
+                     use pleach_get_strings for others"
+                );
                 Failure(pleach_status::PLEACH_TYPES, text)
             })?);
         }
@@ -82,8 +86,8 @@ pub unsafe extern "C" fn pleach_contains(
     unsafe { pleach_get(index, keys, std::ptr::null_mut(), 0, found, found_bytes, hits) }
 }
 
-/// Looks up the ranks of many keys, from 0. The rank of a missing key is that of its lower bound. `ranks` has room for as
-/// many numbers as keys. `found` and `hits` may be NULL.
+/// Looks up the ranks of many keys, from 0. The rank of a missing key is that of its lower bound. `ranks` has room for
+/// as many numbers as keys. `found` and `hits` may be NULL.
 ///
 /// # Safety
 /// As `pleach_get`; nobody else uses `ranks`.
@@ -132,8 +136,8 @@ unsafe fn bounds(
 /// Searches for the rank of the first tuple whose key is at least each key; the number of tuples if there is none.
 ///
 /// # Safety
-/// `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody else
-/// uses.
+/// `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody
+/// else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pleach_lower_bound(
     index: *const pleach_index,
@@ -254,10 +258,10 @@ unsafe fn at(
     })
 }
 
-/// Writes the keys of the tuples at many ranks. Numbers are those of the file's type, in native byte order; those of 128
-/// bits are big-endian. Of strings, `offsets` (one more than ranks; may be NULL) says where each begins in `data` and the
-/// last one ends. `*needed` becomes the number of bytes, also if `data` is too short; it may be NULL. A rank past the end
-/// gives 0, or an empty string.
+/// Writes the keys of the tuples at many ranks. Numbers are those of the file's type, in native byte order; those of
+/// 128 bits are big-endian. Of strings, `offsets` (one more than ranks; may be NULL) says where each begins in `data`
+/// and the last one ends. `*needed` becomes the number of bytes, also if `data` is too short; it may be NULL. A rank
+/// past the end gives 0, or an empty string.
 ///
 /// # Safety
 /// `index` is open; `ranks` has `count` numbers; `data` has `data_bytes` bytes; nobody else uses the buffers.

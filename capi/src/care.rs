@@ -147,8 +147,8 @@ pub unsafe extern "C" fn pleach_command(
     })
 }
 
-/// Makes truncation of a mapped file `PLEACH_DAMAGED` instead of the end of the process by SIGBUS: installs a handler for
-/// the process. Faults elsewhere pass to the handler that was there before.
+/// Makes truncation of a mapped file `PLEACH_DAMAGED` instead of the end of the process by SIGBUS: installs a handler
+/// for the process. Faults elsewhere pass to the handler that was there before.
 #[unsafe(no_mangle)]
 pub extern "C" fn pleach_contain_sigbus() {
     reader::contain_sigbus();

@@ -147,7 +147,8 @@ pub(crate) unsafe fn with_keys<R>(
     match keys.key_type {
         pleach_type::PLEACH_BYTES | pleach_type::PLEACH_UTF8 => {}
         _ => {
-            let text = "keys.key_type must be a number, PLEACH_BYTES or PLEACH_UTF8: strings of one length have offsets, too";
+            let text = "keys.key_type must be a number, PLEACH_BYTES or PLEACH_UTF8: \
+                        strings of one length have offsets, too";
             return Err(Failure(pleach_status::PLEACH_TYPES, text.to_owned()));
         }
     }

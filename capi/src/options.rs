@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A function that is told the progress: the phase ("read", "sort", "merge", "write", "sync"), what is done, and the
-/// total, 0 if it is not known. If it returns a number other than 0, the work is interrupted and nothing is written. It is
-/// called by threads of the library, by one at a time.
+/// total, 0 if it is not known. If it returns a number other than 0, the work is interrupted and nothing is written. It
+/// is called by threads of the library, by one at a time.
 pub type pleach_progress =
     Option<unsafe extern "C" fn(context: *mut c_void, phase: *const c_char, done: u64, total: u64) -> c_int>;
 
-/// Options of building, rebuilding, merging and of relational operators; each uses some. Set all fields to 0, then `size`
-/// to `sizeof(pleach_build_options)`. A text may be NULL.
+/// Options of building, rebuilding, merging and of relational operators; each uses some. Set all fields to 0, then
+/// `size` to `sizeof(pleach_build_options)`. A text may be NULL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pleach_build_options {

@@ -73,8 +73,8 @@ unsafe fn job(
 /// left, right). The answer is a stream of record batches in the order of keys, made on request.
 ///
 /// # Safety
-/// `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a stream,
-/// which the caller releases, and which keeps the files open.
+/// `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a
+/// stream, which the caller releases, and which keeps the files open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pleach_relate(
     operator_name: *const c_char,
@@ -91,7 +91,8 @@ pub unsafe extern "C" fn pleach_relate(
     })
 }
 
-/// Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at all.
+/// Runs a relational operator as `pleach_relate` does, and writes the answer to the file `file`: complete or not at
+/// all.
 ///
 /// # Safety
 /// As `pleach_relate`; `file` is a text; `options` is NULL or a structure with its size.

@@ -102,8 +102,8 @@ impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
         let status = match error {
             BatchError::Pleach(error) => return error.into(),
-            BatchError::Build(error) => return error.into(),
-            BatchError::Relation(error) => return error.into(),
+            BatchError::Build(error) => return (*error).into(),
+            BatchError::Relation(error) => return (*error).into(),
             BatchError::Keys { .. } | BatchError::Values { .. } | BatchError::Refused(_) => {
                 Status::PLEACH_TYPES
             }
@@ -143,8 +143,8 @@ pub extern "C" fn pleach_last_error_code() -> pleach_status {
     LAST.with(|last| last.borrow().0)
 }
 
-/// Returns the sentence of this thread's last error: what, where, what to do. It is empty after a call that was done, and
-/// valid until the next call of this thread.
+/// Returns the sentence of this thread's last error: what, where, what to do. It is empty after a call that was done,
+/// and valid until the next call of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn pleach_last_error_text() -> *const c_char {
     LAST.with(|last| last.borrow().1.as_ptr())

@@ -13,6 +13,13 @@ def main(path: str) -> int:
     with index as same:
         for key, value in same.items():
             missing += int(key != value)
+    done: pl.Rebuilt = pl.rebuild(path, {"op": ["put"], "k": [3], "v": [4]}, keep=1, progress=True)
+    merged: pl.Compacted = pl.compact([path], path + "2", unique="first")
+    pl.export(index.path, path + ".csv")
+    newest: list[pl.Generation] = pl.generations(path)
+    missing += done.puts + merged.tuples + newest[-1].number
+    joined = pl.join({"k": [1], "v": [2]}, path, "left", threads=1)
+    missing += len(joined)
     live: pl.Live = pl.live(path)
     report: pl.Report = pl.fsck(path)
     return missing if report.is_clean and not live.refresh() else 1

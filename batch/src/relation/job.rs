@@ -2,7 +2,6 @@
 
 use super::columns::Columns;
 use super::operation::Operation;
-use super::stream::Answers;
 use crate::error::{BatchError, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -58,14 +57,6 @@ impl Job {
         )?;
         let schema = schema.unwrap_or_else(|| unreachable!("`each` begins with the schema"));
         Ok((schema, batches))
-    }
-
-    /// Returns the answer as a stream of record batches, which a thread makes on request.
-    ///
-    /// # Errors
-    /// Those of [`Job::build`] that show before the first tuple; others end the stream.
-    pub fn stream(self) -> Result<Answers> {
-        Answers::start(self)
     }
 
     /// Calls `begin` with the schema and `each` with each record batch, until that returns false.

@@ -33,8 +33,18 @@ impl Observer for Stop {
     }
 }
 
+impl Job {
+    /// Returns the answer as a stream of record batches, which a thread makes on request.
+    ///
+    /// # Errors
+    /// Those of [`Job::build`] that show before the first tuple; others end the stream.
+    pub fn stream(self) -> Result<Answers> {
+        Answers::start(self)
+    }
+}
+
 impl Answers {
-    pub(super) fn start(job: Job) -> Result<Self> {
+    fn start(job: Job) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (send, batches) = sync_channel(AHEAD);
         let (begin, begun) = sync_channel(1);

@@ -45,7 +45,7 @@ fn numbers(lane: Lane, count: usize) -> (Vec<Number>, Vec<u8>) {
                 let number = match at % 3 {
                     0 => edges[at / 3 % edges.len()],
                     1 => (at % 120) as $type,
-                    _ => super::mix(at as u64) as $type,
+                    _ => crate::suite::mix(at as u64) as $type,
                 };
                 all.push(Number::Integer(number as i128));
                 bytes.extend(number.to_le_bytes());
@@ -186,7 +186,7 @@ fn compare(held: &Held, stream: &Stream, lane: Lane, count: usize) {
 /// All types of numbers, asked of files of all types.
 pub fn all(gpu: &Gpu) {
     let stream = Stream::new(gpu).expect("a stream");
-    let near = |at: i64| if at % 2 == 0 { at / 2 % 150 } else { super::mix(at as u64) as i64 };
+    let near = |at: i64| if at % 2 == 0 { at / 2 % 150 } else { crate::suite::mix(at as u64) as i64 };
     let tuples = |count: i64| (0..count).map(move |at| (near(at), at - 3));
     let integer = |number: i128| Number::Integer(number);
     let edges = |at: usize, min: i64, max: i64| [min, max, 0, -1, max / 2][at % 5];
