@@ -30,7 +30,12 @@ impl<'a> Shared<'a> {
     pub unsafe fn new(value_type: ValueType, start: *mut u8, len: usize) -> Option<Self> {
         let bytes = value_type.bytes();
         let is_number = matches!(bytes, 4 | 8) && !value_type.is_bytes();
-        (is_number && start.addr().is_multiple_of(bytes)).then_some(Self { start, len, value_type, life: PhantomData })
+        (is_number && start.addr().is_multiple_of(bytes)).then_some(Self {
+            start,
+            len,
+            value_type,
+            life: PhantomData,
+        })
     }
 
     pub(crate) fn value_type(&self) -> ValueType {

@@ -24,7 +24,7 @@ impl Given {
         if source.is_instance_of::<PyList>() {
             return source.extract().map(Self::Paths);
         }
-        source.extract::<AnyRecordBatch>()?.into_reader().map(Self::Batches).map_err(PyErr::from)
+        source.extract::<AnyRecordBatch>()?.into_reader().map(Self::Batches)
     }
 
     /// Returns the files among the inputs, which no output may replace.

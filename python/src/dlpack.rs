@@ -199,14 +199,13 @@ pub(crate) fn capsule<'py>(
     let managed = Box::new(Managed { tensor, context: given.cast(), deleter: Some(delete) });
     let managed = Box::into_raw(managed);
     // SAFETY: the pointer is not null and the name is static; `end` deletes the structure if nobody took it.
-    let object = unsafe {
+    unsafe {
         let made = pyo3::ffi::PyCapsule_New(managed.cast(), FRESH.as_ptr(), Some(end));
         if made.is_null() {
             delete(managed);
         }
         Bound::from_owned_ptr_or_err(py, made)
-    };
-    object
+    }
 }
 
 /// Deletes a tensor of [`capsule`].

@@ -122,7 +122,7 @@ impl Memory {
     /// # Safety
     /// The caller guarantees that this was made by [`Memory::for_writing`] for `T`, and that nobody else uses the array
     /// while the slice lives.
-    pub(crate) unsafe fn slice<T: LaneType>(&self) -> &mut [T] {
+    pub(crate) unsafe fn slice<T: LaneType>(&mut self) -> &mut [T] {
         if self.len == 0 {
             return &mut [];
         }

@@ -80,7 +80,7 @@ impl Table {
             let number: f64 = key.extract().map_err(|_| refused())?;
             // An integer that is no float is no key.
             let is_same = key.eq(number)?;
-            return Ok((is_same && !number.is_nan()).then(|| Datum::F64(number)));
+            return Ok((is_same && !number.is_nan()).then_some(Datum::F64(number)));
         }
         let index = key.py().import("operator")?.getattr("index")?;
         let number = index.call1((key,)).map_err(|_| refused())?;
@@ -258,9 +258,9 @@ impl Table {
     ) -> PyResult<usize> {
         let keys = Batch::of(&self.table, keys)?;
         let values = values.map(|values| Memory::for_values(values, self.table.value_type())).transpose()?;
-        let flags = found.map(|found| Memory::for_writing::<u8>(found, "found")).transpose()?;
+        let mut flags = found.map(|found| Memory::for_writing::<u8>(found, "found")).transpose()?;
         // SAFETY: `pleachdb` made this array, and does not use it before this call is over.
-        let flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
+        let flags = flags.as_mut().map(|flags| unsafe { flags.slice::<u8>() });
         answered(py, threads, |pool| {
             let shared = values.as_ref().and_then(|memory| memory.shared(self.table.value_type()));
             let mut values = shared.map_or(Values::None, Values::Shared);
@@ -287,12 +287,12 @@ impl Table {
         threads: usize,
     ) -> PyResult<usize> {
         let keys = Batch::of(&self.table, keys)?;
-        let memory = Memory::for_writing::<u64>(ranks, "ranks")?;
-        let flags = found.map(|found| Memory::for_writing::<u8>(found, "found")).transpose()?;
+        let mut memory = Memory::for_writing::<u64>(ranks, "ranks")?;
+        let mut flags = found.map(|found| Memory::for_writing::<u8>(found, "found")).transpose()?;
         // SAFETY: these arrays were just made by `pleachdb`, which alone uses them.
         let ranks = unsafe { memory.slice::<u64>() };
         // SAFETY: as above.
-        let flags = flags.as_ref().map(|flags| unsafe { flags.slice::<u8>() });
+        let flags = flags.as_mut().map(|flags| unsafe { flags.slice::<u8>() });
         answered(py, threads, |pool| {
             let bound = match how {
                 "lower" => Edge::Lower,
@@ -321,7 +321,7 @@ impl Table {
 
     /// Returns keys and values at many ranks, as Arrow arrays. A rank past the end gives nulls.
     fn at(&self, py: Python<'_>, ranks: &Bound<'_, PyAny>, threads: usize) -> PyResult<(PyArray, PyArray)> {
-        let memory = Memory::for_writing::<u64>(ranks, "ranks")?;
+        let mut memory = Memory::for_writing::<u64>(ranks, "ranks")?;
         // SAFETY: this array was just made by `pleachdb`, which alone uses it.
         let ranks = unsafe { memory.slice::<u64>() };
         let (keys, values) = answered(py, threads, |pool| self.table.arrays_at(ranks, pool))?;
