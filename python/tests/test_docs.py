@@ -56,8 +56,6 @@ def test_recipes(tour, number, monkeypatch):
     if need == "torch" and "class Rows" in text:
         # Workers that are started by `spawn` import the class from a file.
         text = text.replace("num_workers=2", "num_workers=2, multiprocessing_context='fork'")
-    if need == "cuda":
-        names["torch"] = importlib.import_module("torch")
     exec(compile(text, f"{GUIDE.name}, program {number}", "exec"), names)
 
 
