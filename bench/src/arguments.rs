@@ -3,6 +3,7 @@
 use clap::{Args, Parser, ValueEnum};
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
+use pleach_bench::keys::Distribution;
 use pleach_cli::Global;
 use pleach_format::KeyType;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub struct Cli {
 pub enum BenchWhat {
     /// Look-ups: the values of random keys
     Lookup,
+    /// Look-ups of keys in runs, blocks, bursts and heavy tails, or of your own
+    Keys,
     /// Look-ups of byte keys, sizes and encodings, beside an uncompressed tree and other engines
     Compress,
     /// Ways to answer the same queries: one by one, in batches, in order, sorted first
@@ -83,13 +86,25 @@ pub struct BenchArgs {
     /// Measure the stores too at sizes that they take minutes to build (above 2^24)
     #[arg(long)]
     pub all_peers: bool,
-    /// With lookup: queries in addition to uniform hits: half-miss, zipf, or half-miss,zipf
+    /// With lookup: and keys: queries in addition to uniform hits, such as half-miss,zipf,sorted
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = queries)]
     pub queries: Vec<Queries>,
     /// Groups of rows, such as random,small. With gpu: limits peers random algorithms sorted small host build hybrid
     /// auto [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = group)]
     pub only: Vec<Group>,
+    /// With keys: rules of the keys, such as uniform,shards [default: all]
+    #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
+    pub distributions: Vec<Distribution>,
+    /// With keys: file with the keys to measure, in any format that build reads
+    #[arg(long, value_name = "FILE")]
+    pub keys_from: Option<PathBuf>,
+    /// With --keys-from: column of the keys [default: the first one]
+    #[arg(long, value_name = "COLUMN", requires = "keys_from")]
+    pub key: Option<String>,
+    /// With --keys-from: type of the keys of a file without types: u32 u64 i32 i64
+    #[arg(long, value_name = "T", requires = "keys_from", value_parser = pleach_cli::key_type)]
+    pub raw: Option<KeyType>,
     /// Number of threads to measure with, in addition to one; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = pleach_cli::threads)]
     pub threads: usize,
@@ -100,9 +115,18 @@ pub struct BenchArgs {
 
 /// Parses the name of a kind of queries.
 fn queries(text: &str) -> Result<Queries, String> {
-    let kinds = [Queries::Hits, Queries::HalfMisses, Queries::Zipf];
-    let known = || format!("unknown kind of queries '{text}': use uniform, half-miss or zipf");
+    let kinds = [Queries::Hits, Queries::HalfMisses, Queries::Zipf, Queries::Sorted];
+    let known = || format!("unknown kind of queries '{text}': use uniform, half-miss, zipf or sorted");
     kinds.into_iter().find(|kind| kind.name() == text).ok_or_else(known)
+}
+
+/// Parses the name of a rule of keys.
+fn distribution(text: &str) -> Result<Distribution, String> {
+    let known = || {
+        let names: Vec<&str> = Distribution::ALL.iter().map(|each| each.name()).collect();
+        format!("unknown keys '{text}': use one of {}", names.join(" "))
+    };
+    Distribution::ALL.into_iter().find(|each| each.name() == text).ok_or_else(known)
 }
 
 /// Parses the name of a group of rows of `bench gpu`.
@@ -118,16 +142,18 @@ const BENCH: &str = "\
 Measures Pleach and other engines in one run, with checked answers, beside the limit of this machine \
 (limit-one-line: one random line for each look-up).
 
-`lookup` measures look-ups of random keys, and `compress` those of byte keys of many kinds. `range` reads tuples \
-in order. `latency` looks up one key at a time; each key is known only after the last answer. `open` and `build` \
-measure what precedes the first look-up. `plot` draws a report that --json printed: bars by engine, or lines if \
-there are several sizes.";
+`lookup` measures look-ups of random keys, `keys` those of keys in runs and bursts, and `compress` those of byte \
+keys of many kinds. `range` reads tuples in order. `latency` looks up one key at a time; each key is known only \
+after the last answer. `open` and `build` measure what precedes the first look-up. `plot` draws a report that \
+--json printed: bars by engine, or lines if there are several sizes.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
   pleach-bench lookup --quick
   pleach-bench lookup --tuples 2^26 --key-type u32 --json
   pleach-bench lookup --quick --queries zipf    also queries in which a few keys are frequent
+  pleach-bench keys --tuples 2^24 --distributions uniform,shards
+  pleach-bench keys --keys-from ids.parquet --key user_id    the keys of your own table
   pleach-bench range --tuples 2^24 --key-type u32
   pleach-bench latency --quick --json > latency.json
   pleach-bench plot latency.json -o latency.svg

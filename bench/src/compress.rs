@@ -7,12 +7,12 @@
 //! size takes turns with them.
 
 use crate::lookup::{self, Subject};
-use crate::prefetch::prefetch;
 use crate::report::{Facts, Report, Row, TextFacts};
 use crate::texts::{self, Kind};
 use crate::{BenchError, Machine, Told, data, machine};
 use pleach::{Index, KeyType, Queries, ValueType};
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Summary};
+use pleach_peers::prefetch;
 use pleach_peers::{Engine, Keys, View};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -164,7 +164,7 @@ fn texts_set<'a>(options: &CompressOptions<'_>, input: &'a Input) -> Result<Set<
     let build_s = start.elapsed().as_secs_f64();
     let index = Index::open(&path)?;
     let mut peers = Vec::new();
-    for &engine in Engine::AVAILABLE {
+    for &engine in Engine::AVAILABLE.iter().filter(|engine| engine.takes_texts()) {
         let is_store = !matches!(engine, Engine::Hashbrown | Engine::BTreeMap | Engine::BinarySearch);
         let count = keys.len() as u64;
         let wanted = engine == Engine::Hashbrown && count <= 1 << 24 || count <= STORE_KEYS_MAX;

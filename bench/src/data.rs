@@ -74,6 +74,8 @@ pub enum Queries {
     /// Present keys by Zipf's law with exponent 1: the k-th most frequent key is looked up 1/k as often as
     /// the first; frequency does not depend on the order of the keys.
     Zipf,
+    /// Present keys, each as likely as any other, in ascending order.
+    Sorted,
 }
 
 impl Queries {
@@ -84,6 +86,7 @@ impl Queries {
             Self::Hits => "uniform",
             Self::HalfMisses => "half-miss",
             Self::Zipf => "zipf",
+            Self::Sorted => "sorted",
         }
     }
 
@@ -97,6 +100,7 @@ impl Queries {
         let keys = tuples.len() as u64;
         match self {
             Self::Hits => {}
+            Self::Sorted => queries.sort_unstable(),
             Self::HalfMisses => {
                 let absent = if K::BYTES == 4 { (1 << 32) - 1 - keys } else { u64::MAX - keys };
                 for (at, query) in queries.iter_mut().enumerate() {
@@ -139,7 +143,7 @@ mod tests {
     fn half_misses_and_zipf_are_what_they_say() {
         fn check<K: Number>() {
             let tuples = tuples::<K, u32>(1000);
-            for kind in [Queries::Hits, Queries::HalfMisses, Queries::Zipf] {
+            for kind in [Queries::Hits, Queries::HalfMisses, Queries::Zipf, Queries::Sorted] {
                 let (queries, there) = kind.draw(&tuples, 10_000);
                 assert_eq!((queries.len(), there.len()), (10_000, 157));
                 let mut counts = std::collections::BTreeMap::new();
@@ -152,7 +156,7 @@ mod tests {
                 }
                 let most = counts.into_values().max().unwrap_or(0);
                 match kind {
-                    Queries::Hits => assert!(hits == 10_000 && most < 40, "{most}"),
+                    Queries::Hits | Queries::Sorted => assert!(hits == 10_000 && most < 40, "{most}"),
                     Queries::HalfMisses => assert!((4700..5300).contains(&hits), "{hits}"),
                     Queries::Zipf => assert!(hits == 10_000 && (800..1300).contains(&most), "{most}"),
                 }

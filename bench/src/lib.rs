@@ -1,19 +1,19 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask,
-//! [`range`] scans, [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes
-//! before, [`update`] what comes after, [`gpu`] look-ups on a GPU (with a report of its own). What it
-//! prints is a [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts and
-//! for the charts of [`plot`]. Besides Pleach and its peers each report holds the machine's own [`limit`]:
-//! one random line of the same mapped file for each look-up, or another best case of the memory. Engines
-//! take turns inside each repetition, so that other load on the machine affects all of them alike. A row is
-//! the median of the repetitions. Answers go into buffers that were allocated before, and each answer is
-//! compared outside the timed part.
+//! [`lookup`] measures point look-ups, [`keys`] those of keys that are not spread evenly, [`compress`] those of byte
+//! keys, [`strategies`] ways to ask, [`range`] scans, [`latency`] look-ups that wait for each other, [`open`] and
+//! [`build`] what comes before, [`update`] what comes after, [`gpu`] look-ups on a GPU (with a report of its own). What
+//! it prints is a [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts and for the
+//! charts of [`plot`]. Besides Pleach and its peers each report holds the machine's own [`limit`]: one random line of
+//! the same mapped file for each look-up, or another best case of the memory. Engines take turns inside each
+//! repetition, so that other load on the machine affects all of them alike. A row is the median of the repetitions.
+//! Answers go into buffers that were allocated before, and each answer is compared outside the timed part.
 
 pub mod build;
 pub mod compress;
 pub mod data;
 pub mod gpu;
+pub mod keys;
 pub mod latency;
 pub mod limit;
 pub mod lookup;
@@ -22,7 +22,6 @@ pub mod open;
 mod options;
 pub mod plot;
 
-mod prefetch;
 pub mod range;
 pub mod ranks;
 pub mod report;
@@ -33,6 +32,7 @@ pub mod update;
 
 pub use compress::CompressOptions;
 pub use data::Queries;
+pub use keys::KeysOptions;
 pub use lookup::{LookupOptions, run};
 pub use machine::Machine;
 pub use options::BenchOptions;

@@ -8,9 +8,9 @@
 
 use crate::BenchError;
 use crate::data::{below, mix64};
-use crate::prefetch::prefetch;
 use memmap2::Mmap;
 use pleach::Header;
+use pleach_peers::prefetch;
 use std::fs::File;
 use std::path::Path;
 

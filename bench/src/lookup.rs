@@ -89,7 +89,7 @@ impl LookupOptions<'_> {
         Self { tuples: vec![1 << 20, 1 << 22], queries: 1 << 21, quick: true, ..Self::default() }
     }
 
-    fn check(&self) -> Result<(), BenchError> {
+    pub(crate) fn check(&self) -> Result<(), BenchError> {
         let refuse = |text: String| Err(BenchError::Options(text));
         if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
             return refuse(format!("key type {other} is not measured: use u32 or u64"));
@@ -119,11 +119,7 @@ impl LookupOptions<'_> {
 pub fn run(options: &LookupOptions<'_>) -> Result<Report, BenchError> {
     options.check()?;
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
-    if cfg!(debug_assertions) {
-        report
-            .notes
-            .push("this is a debug build: build with --release for times that mean something".to_owned());
-    }
+    report.warn_of_debug_builds();
     for &tuples in &options.tuples {
         for &key_type in &options.key_types {
             match key_type {
@@ -408,6 +404,10 @@ fn memory_bytes(engine: Engine, tuples: u64, tuple_bytes: u64) -> u64 {
         }
         Engine::BTreeMap => tuples.saturating_mul(tuple_bytes * 3 / 2),
         Engine::BinarySearch => tuples.saturating_mul(tuple_bytes),
+        Engine::Probing => tuples.saturating_mul(tuple_bytes * 8 / 5),
+        // While it is built there are its keys and their hashes, too.
+        Engine::PerfectHash => tuples.saturating_mul(tuple_bytes + 40),
+        Engine::SearchTree => tuples.saturating_mul(tuple_bytes * 2),
         _ => 0,
     }
 }
@@ -415,17 +415,33 @@ fn memory_bytes(engine: Engine, tuples: u64, tuple_bytes: u64) -> u64 {
 /// A built peer and which it is.
 pub(crate) type NamedPeer<T> = (Engine, Built<T, T>);
 
-/// Builds the peers that are measured at this size, and notes why others are not.
+/// A table to measure.
+pub(crate) struct Case<'a, T> {
+    /// Name of the rule of its keys, for the report.
+    pub(crate) keys: Option<&'a str>,
+    /// Its tuples; the value of a key is that of [`data::value`].
+    pub(crate) tuples: Vec<(T, T)>,
+    /// Which engines are measured with it.
+    pub(crate) engines: &'a dyn Fn(Engine) -> bool,
+    /// Draws queries.
+    pub(crate) draw: &'a Draw<T>,
+}
+
+/// Draws queries of a kind to tuples: so many, and a bit for each, which tells whether its key is present.
+type Draw<T> = dyn Fn(Queries, &[(T, T)], usize) -> (Vec<T>, Vec<u64>);
+
+/// Builds the peers that are measured with a table, and notes why others are not.
 fn build_peers<T: Number>(
     options: &LookupOptions<'_>,
-    tuples: &[(T, T)],
+    case: &Case<'_, T>,
     folder: &std::path::Path,
     label: &str,
     notes: &mut Vec<String>,
 ) -> Result<Vec<NamedPeer<T>>, BenchError> {
-    let count = tuples.len() as u64;
+    let count = case.tuples.len() as u64;
     let mut built = Vec::new();
-    for &engine in Engine::AVAILABLE {
+    let engines = Engine::AVAILABLE.iter().filter(|&&engine| (case.engines)(engine));
+    for &engine in engines.filter(|engine| engine.takes_numbers_of(T::BYTES)) {
         let name = engine.name();
         if !options.all_peers && engine.is_store() && count > STORE_TUPLES_MAX {
             notes.push(format!("{name} is left out at {label}: stores are measured up to 2^24 tuples"));
@@ -445,7 +461,7 @@ fn build_peers<T: Number>(
             continue;
         }
         options.told.step(&format!("{label}: building {name}"))?;
-        built.push((engine, engine.build(tuples, folder)?));
+        built.push((engine, engine.build(&case.tuples, folder)?));
     }
     Ok(built)
 }
@@ -455,29 +471,47 @@ fn data_set<T: Number + Key + Value>(
     count: u64,
     report: &mut Report,
 ) -> Result<(), BenchError> {
+    options.told.step(&format!("{count} x ({0},{0}): generating", <T as Key>::TYPE))?;
+    let tuples: Vec<(T, T)> = data::tuples(count);
+    // The search tree's look-ups are those of `bench keys`.
+    let engines = |engine| engine != Engine::SearchTree || options.all_peers;
+    let draw = |kind: Queries, tuples: &[(T, T)], count| kind.draw(tuples, count);
+    measure(options, Case { keys: None, tuples, engines: &engines, draw: &draw }, report)
+}
+
+/// Measures all engines with one table.
+pub(crate) fn measure<T: Number + Key + Value>(
+    options: &LookupOptions<'_>,
+    case: Case<'_, T>,
+    report: &mut Report,
+) -> Result<(), BenchError> {
     let key_type = <T as Key>::TYPE;
     let value_type = <T as Value>::TYPE;
-    let label = format!("{count} x ({key_type},{value_type})");
-    options.told.step(&format!("{label}: generating"))?;
-    let tuples: Vec<(T, T)> = data::tuples(count);
+    let label = format!(
+        "{} x ({key_type},{value_type}){}{}",
+        case.tuples.len(),
+        if case.keys.is_some() { " " } else { "" },
+        case.keys.unwrap_or_default()
+    );
     let folder = crate::folder(options.dir.as_deref())?;
 
     options.told.step(&format!("{label}: building pleach"))?;
     let path = folder.path().join("lookup.pleach");
     let start = Instant::now();
-    let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
+    let summary = pleach_builder::build_slice(&case.tuples, &path, &BuildOptions::default())?;
     let build = start.elapsed();
-    let peers = build_peers(options, &tuples, folder.path(), &label, &mut report.notes)?;
+    let peers = build_peers(options, &case, folder.path(), &label, &mut report.notes)?;
 
     let asked = |&kind: &Queries| {
-        let (queries, there) = kind.draw(&tuples, options.queries);
+        let (queries, there) = (case.draw)(kind, &case.tuples, options.queries);
         Asked { kind, queries, there }
     };
     let asked: Vec<Asked<T>> = options.kinds.iter().map(asked).collect();
     let count = asked[0].queries.len();
     let mut buffers =
         Buffers { asked, values: vec![T::default(); count], present: vec![0; count.div_ceil(64)] };
-    drop(tuples);
+    let keys = case.keys.map(str::to_owned);
+    drop(case);
 
     let start = Instant::now();
     let index = Index::open(&path)?;
@@ -575,7 +609,7 @@ fn data_set<T: Number + Key + Value>(
             huge_share: if entry.engine == "pleach" { huge_share } else { None },
             detail: entry.detail.clone(),
             texts: None,
-            facts: Facts { queries, ..Facts::default() },
+            facts: Facts { queries, keys: keys.clone(), ..Facts::default() },
         };
         if row.engine != LIMIT {
             report.rows.push(row);

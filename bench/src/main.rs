@@ -7,13 +7,18 @@ mod arguments;
 
 use arguments::{BenchArgs, BenchWhat, Cli};
 use pleach_bench::gpu::{GpuBenchOptions, Group};
+use pleach_bench::keys::words;
 use pleach_bench::peers::PeerError;
-use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
+use pleach_bench::{
+    BenchError, BenchOptions, CompressOptions, KeysOptions, LookupOptions, Queries, Report, StrategyOptions,
+    Told,
+};
 use pleach_bench::{build, latency, open, plot, range, update};
 use pleach_builder::publish::{self, Rules};
 use pleach_cli::{Code, CommandLine, ExitStatus, Failure, Global, Guard, Message};
-use pleach_format::KeyType;
+use pleach_format::{KeyType, ValueType};
 use pleach_gpu::GpuError;
+use pleach_input::InputOptions;
 use std::fs::read_to_string;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -42,6 +47,7 @@ impl CommandLine for Cli {
 fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match args.what {
         BenchWhat::Lookup => measure(args, global, "lookup", lookup),
+        BenchWhat::Keys => measure(args, global, "keys", keys),
         BenchWhat::Compress => measure(args, global, "compress", compress),
         BenchWhat::Strategies => measure(args, global, "strategies", strategies),
         BenchWhat::Range => measure(args, global, "range", |args, told| range::run(&plain(args, told))),
@@ -190,8 +196,16 @@ fn watched<R>(
     name: &str,
     bench: impl FnOnce(Told<'_>) -> Result<R, BenchError>,
 ) -> Result<R, Failure> {
-    if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
-        return Err(Failure::usage(bench_message(name).advise("--queries is for bench lookup")));
+    if !args.queries.is_empty() && !matches!(args.what, BenchWhat::Lookup | BenchWhat::Keys) {
+        return Err(Failure::usage(bench_message(name).advise("--queries is for bench lookup and keys")));
+    }
+    if (!args.distributions.is_empty() || args.keys_from.is_some()) && args.what != BenchWhat::Keys {
+        let message = bench_message(name).advise("--distributions and --keys-from are for bench keys");
+        return Err(Failure::usage(message));
+    }
+    if args.keys_from.is_some() && (!args.distributions.is_empty() || args.tuples.is_some()) {
+        let message = bench_message(name).more("--keys-from with --distributions or --tuples");
+        return Err(Failure::usage(message.advise("the file has its own keys: give one of them")));
     }
     if !args.only.is_empty() && args.what != BenchWhat::Gpu {
         return Err(Failure::usage(bench_message(name).advise("--only is for bench gpu")));
@@ -250,6 +264,31 @@ fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     options.dir.clone_from(&args.dir);
     options.told = told;
     pleach_bench::run(&options)
+}
+
+fn keys(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
+    let mut options = KeysOptions::new(args.quick);
+    if let Some(count) = args.tuples {
+        options.lookup.tuples = vec![count];
+    }
+    choose_threads(args, &mut options.lookup.threads);
+    if !args.queries.is_empty() {
+        options.lookup.kinds = vec![Queries::Hits];
+        options.lookup.kinds.extend(args.queries.iter().filter(|&&kind| kind != Queries::Hits));
+    }
+    if !args.distributions.is_empty() {
+        options.distributions.clone_from(&args.distributions);
+    }
+    if let Some(path) = &args.keys_from {
+        let raw = args.raw.map(|key_type| (key_type, ValueType::None));
+        let value_type = Some(ValueType::None).filter(|_| raw.is_none());
+        let input = InputOptions { key: args.key.clone(), value_type, raw, ..InputOptions::default() };
+        options.own = Some((path.display().to_string(), words(path, &input)?));
+    }
+    options.lookup.all_peers = args.all_peers;
+    options.lookup.dir.clone_from(&args.dir);
+    options.lookup.told = told;
+    pleach_bench::keys::run(&options)
 }
 
 fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {

@@ -56,10 +56,7 @@ impl BenchOptions<'_> {
             return refuse("repetitions and threads must be at least 1".to_owned());
         }
         let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
-        if cfg!(debug_assertions) {
-            let note = "this is a debug build: build with --release for times that mean something";
-            report.notes.push(note.to_owned());
-        }
+        report.warn_of_debug_builds();
         for &tuples in &self.tuples {
             for &key_type in &self.key_types {
                 match key_type {

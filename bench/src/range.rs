@@ -8,12 +8,12 @@
 
 use crate::limit::MappedLines;
 use crate::options::{BenchOptions, Measure, expect_equal, label};
-use crate::prefetch::prefetch;
 use crate::report::{Facts, Report, Row};
 use crate::{BenchError, data};
 use pleach::{Index, Key, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::Number;
+use pleach_peers::prefetch;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -65,8 +65,10 @@ pub struct Facts {
     pub p99_ns: Option<f64>,
     /// A call took so long: all its answers are there after that time.
     pub response_ns: Option<f64>,
-    /// Kind of queries, unless they are hits drawn evenly: `half-miss`, `zipf-1`.
+    /// Kind of queries, unless they are hits drawn evenly: `half-miss`, `zipf`, `sorted`.
     pub queries: Option<String>,
+    /// Rule of the keys, if it is named.
+    pub keys: Option<String>,
 }
 
 /// Results for byte keys.
@@ -153,6 +155,7 @@ impl Row {
         extra("p99_ns", self.facts.p99_ns.map(|ns| rounded(ns).into()));
         extra("response_ns", self.facts.response_ns.map(|ns| rounded(ns).into()));
         extra("query_kind", self.facts.queries.clone().map(Value::from));
+        extra("keys", self.facts.keys.clone().map(Value::from));
         if let Some(texts) = &self.texts {
             extra("data", Some(texts.data.clone().into()));
             extra("excess_work", texts.excess_work.map(|work| rounded(work).into()));
@@ -170,6 +173,12 @@ impl Row {
             && data(self) == data(other)
             && self.operation == other.operation
             && self.facts.queries == other.facts.queries
+            && self.facts.keys == other.facts.keys
+    }
+
+    /// The name of its keys.
+    fn name(&self) -> Option<&str> {
+        self.texts.as_ref().map(|texts| texts.data.as_str()).or(self.facts.keys.as_deref())
     }
 
     /// The command, in words.
@@ -222,6 +231,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds a note if times mean nothing.
+    pub(crate) fn warn_of_debug_builds(&mut self) {
+        if cfg!(debug_assertions) {
+            let note = "this is a debug build: build with --release for times that mean something";
+            self.notes.push(note.to_owned());
+        }
+    }
+
     /// The JSON document of schema [`SCHEMA`].
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -260,7 +277,7 @@ impl Report {
             let _ = writeln!(
                 text,
                 "\n{}{} to {}, {} tuples, {}",
-                row.texts.as_ref().map_or(String::new(), |texts| format!("{}: ", texts.data)),
+                row.name().map_or(String::new(), |name| format!("{name}: ")),
                 row.key_type,
                 row.value_type,
                 count_text(row.tuples),

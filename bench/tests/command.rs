@@ -46,10 +46,67 @@ fn help_and_usage() {
     assert!(text.contains("Examples:") && text.contains("--queries"), "{text}");
     let path = folder.path();
     fails_with(path, &[], 2, &["<WHAT>", "pleach-bench --help"]);
-    fails_with(path, &["lookups"], 2, &["unknown value 'lookups'", "lookup, compress"]);
+    fails_with(path, &["lookups"], 2, &["unknown value 'lookups'", "lookup, keys, compress"]);
     fails_with(path, &["plot"], 2, &["missing report: bench plot: "]);
     fails_with(path, &["open", "r.json"], 2, &["bench open: REPORT and --output are for bench plot"]);
     fails_with(path, &["open", "--queries", "zipf"], 2, &["--queries is for bench lookup"]);
+    fails_with(path, &["open", "--keys-from", "a.npy"], 2, &["--keys-from are for bench keys"]);
+    fails_with(
+        path,
+        &["keys", "--distributions", "odd"],
+        2,
+        &["unknown keys 'odd'", "use one of uniform dense20"],
+    );
+    fails_with(path, &["keys", "--keys-from", "a.npy", "--tuples", "9"], 2, &["the file has its own keys"]);
+    fails_with(path, &["keys", "--keys-from", "a.npy"], 2, &["bench keys: ", "a.npy"]);
+}
+
+#[test]
+fn keys_of_rules_and_of_files() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path();
+    let rows = |args: &[&str]| {
+        let output = run(path, args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+        report["rows"].as_array().expect("rows").clone()
+    };
+    let all = rows(&[
+        "keys",
+        "--quick",
+        "--tuples",
+        "3000",
+        "--threads",
+        "1",
+        "--json",
+        "--queries",
+        "half-miss",
+        "--distributions",
+        "shards,cells,wild",
+    ]);
+    for name in ["shards", "cells", "wild"] {
+        for engine in ["pleach", "hashbrown", "prefetching-hash", "limit-one-line"] {
+            let is_there = |row: &serde_json::Value| row["keys"] == name && row["engine"] == engine;
+            assert!(all.iter().any(is_there), "{name} {engine}");
+        }
+    }
+    let text: String = (0..500).map(|i| format!("{},{i}\n", i * i)).collect();
+    fs::write(path.join("own.csv"), format!("row,id\n{text}")).expect("written");
+    let own = rows(&[
+        "keys",
+        "--quick",
+        "--keys-from",
+        "own.csv",
+        "--key",
+        "row",
+        "--threads",
+        "1",
+        "--json",
+        "--queries",
+        "uniform",
+    ]);
+    assert!(own.iter().any(|row| row["engine"] == "pleach" && row["tuples"] == 500));
+    assert!(own.iter().all(|row| row["keys"] == "own.csv"));
 }
 
 #[test]

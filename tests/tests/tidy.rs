@@ -44,7 +44,15 @@ const EDGES: [(&str, &[&str]); 16] = [
     ),
     (
         "pleach-bench",
-        &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-cli", "pleach-peers"],
+        &[
+            "pleach-format",
+            "pleach-builder",
+            "pleach-input",
+            "pleach",
+            "pleach-gpu",
+            "pleach-cli",
+            "pleach-peers",
+        ],
     ),
     ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
@@ -53,7 +61,7 @@ const EDGES: [(&str, &[&str]); 16] = [
 ];
 
 /// Other engines, which only `bench/peers` may use.
-const ENGINES: [&str; 5] = ["heed", "redb", "fst", "rocksdb", "lmdb-master-sys"];
+const ENGINES: [&str; 6] = ["heed", "redb", "fst", "ptr_hash", "rocksdb", "lmdb-master-sys"];
 
 #[test]
 fn data_flows_one_way() {

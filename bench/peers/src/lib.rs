@@ -9,6 +9,11 @@
 
 mod keys;
 mod memory;
+#[cfg(feature = "stores")]
+mod perfect;
+mod prefetch;
+mod probing;
+mod ranked;
 mod search_tree;
 #[cfg(any(feature = "stores", feature = "rocksdb"))]
 mod stores;
@@ -17,6 +22,7 @@ mod texts;
 mod updates;
 
 pub use keys::{Keys, View};
+pub use prefetch::prefetch;
 pub use search_tree::{SearchTree, Shape};
 pub use texts::{BuiltTexts, TextPeer, TextReader};
 #[cfg(feature = "stores")]
@@ -133,6 +139,12 @@ pub enum Engine {
     BTreeMap,
     /// `slice::binary_search` of the standard library: sorted keys, values beside them.
     BinarySearch,
+    /// A hash table of our own: open addressing, a full mixer, and slots that are prefetched some keys ahead.
+    Probing,
+    /// `ptr_hash`: a perfect hash function, and tuples in the order of its numbers, both prefetched.
+    PerfectHash,
+    /// A [`SearchTree`] over keys of 4 bytes, and tuples at the ranks that it finds, prefetched.
+    SearchTree,
     /// LMDB through heed: appended, opened again read-only without locks and without read-ahead.
     Lmdb,
     /// redb: one transaction, opened again read-only with a cache that holds all of it.
@@ -149,6 +161,10 @@ impl Engine {
         Self::Hashbrown,
         Self::BTreeMap,
         Self::BinarySearch,
+        Self::Probing,
+        #[cfg(feature = "stores")]
+        Self::PerfectHash,
+        Self::SearchTree,
         #[cfg(feature = "stores")]
         Self::Lmdb,
         #[cfg(feature = "stores")]
@@ -166,6 +182,9 @@ impl Engine {
             Self::Hashbrown => "hashbrown",
             Self::BTreeMap => "btreemap",
             Self::BinarySearch => "binary-search",
+            Self::Probing => "prefetching-hash",
+            Self::PerfectHash => "ptr-hash",
+            Self::SearchTree => "search-tree",
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
             Self::Fst => "fst",
@@ -177,6 +196,18 @@ impl Engine {
     #[must_use]
     pub const fn is_store(self) -> bool {
         matches!(self, Self::Lmdb | Self::Redb | Self::Fst | Self::RocksDb)
+    }
+
+    /// Returns true if its keys can be byte strings.
+    #[must_use]
+    pub const fn takes_texts(self) -> bool {
+        !matches!(self, Self::Probing | Self::PerfectHash | Self::SearchTree)
+    }
+
+    /// Returns true if its keys can be numbers of this many bytes.
+    #[must_use]
+    pub const fn takes_numbers_of(self, bytes: usize) -> bool {
+        !matches!(self, Self::SearchTree) || bytes == 4
     }
 
     /// Builds a table from tuples with ascending, distinct keys. Stores put their files into `folder`,
@@ -193,6 +224,10 @@ impl Engine {
             Self::Hashbrown => Ok(memory::hashbrown(tuples)),
             Self::BTreeMap => Ok(memory::btree_map(tuples)),
             Self::BinarySearch => Ok(memory::binary_search(tuples)),
+            Self::Probing => probing::build(tuples),
+            Self::SearchTree => ranked::build(tuples),
+            #[cfg(feature = "stores")]
+            Self::PerfectHash => Ok(perfect::build(tuples)),
             #[cfg(feature = "stores")]
             Self::Lmdb => stores::lmdb::build(tuples, folder),
             #[cfg(feature = "stores")]
@@ -275,6 +310,9 @@ mod tests {
         for &engine in Engine::AVAILABLE {
             for tuples in [1, 63, 700] {
                 check::<u32, u32>(engine, tuples);
+                if !engine.takes_numbers_of(8) {
+                    continue;
+                }
                 check::<u64, u64>(engine, tuples);
                 check::<u64, u32>(engine, tuples);
             }

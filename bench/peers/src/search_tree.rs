@@ -12,6 +12,7 @@
 //! and the line of a third is prefetched, so that misses below overlap with compares above. Numbers of nodes are
 //! kept doubled: the count of mask bits adds to them, and times 32 they are the offset of the node.
 
+use crate::prefetch::prefetch;
 use crate::{PeerError, timed};
 use memmap2::MmapMut;
 use std::time::Duration;
@@ -334,19 +335,6 @@ impl Compare for Avx2 {
             _mm256_movemask_epi8(_mm256_packs_epi16(low, high)).cast_unsigned()
         }
     }
-}
-
-/// Asks for a line. A hint: any address is allowed.
-#[inline(always)]
-fn prefetch(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, and SSE is part of x86-64.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }
 
 #[cfg(target_arch = "x86_64")]
