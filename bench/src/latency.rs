@@ -118,7 +118,7 @@ fn peers<T: Number>(
 ) -> Result<Vec<NamedPeer<T>>, BenchError> {
     let mut built = Vec::new();
     for &engine in Engine::AVAILABLE {
-        if matches!(engine, Engine::Redb | Engine::Fst) {
+        if matches!(engine, Engine::Redb | Engine::Fst) || !engine.takes_numbers_of(T::BYTES) {
             continue;
         }
         if engine.is_store() && tuples.len() as u64 > STORE_TUPLES_MAX {
