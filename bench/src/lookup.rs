@@ -487,12 +487,8 @@ pub(crate) fn measure<T: Number + Key + Value>(
 ) -> Result<(), BenchError> {
     let key_type = <T as Key>::TYPE;
     let value_type = <T as Value>::TYPE;
-    let label = format!(
-        "{} x ({key_type},{value_type}){}{}",
-        case.tuples.len(),
-        if case.keys.is_some() { " " } else { "" },
-        case.keys.unwrap_or_default()
-    );
+    let name = case.keys.map_or(String::new(), |name| format!(" {name}"));
+    let label = format!("{} x ({key_type},{value_type}){name}", case.tuples.len());
     let folder = crate::folder(options.dir.as_deref())?;
 
     options.told.step(&format!("{label}: building pleach"))?;

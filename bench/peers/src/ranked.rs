@@ -1,7 +1,7 @@
 //! The static search tree as a map: the rank of a key, then the tuple of that rank, which is prefetched.
 
 use crate::prefetch::prefetch;
-use crate::{Built, Number, Peer, PeerError, Reader, SearchTree, timed};
+use crate::{Built, Number, Peer, PeerError, Reader, SearchTree, answer_each, timed};
 
 /// Keys between the prefetch and the read of a tuple.
 const AHEAD: usize = 32;
@@ -28,8 +28,6 @@ struct RankedReader<'a, K, V> {
 
 impl<K: Number, V: Number> Reader<K, V> for RankedReader<'_, K, V> {
     fn get_batch(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, PeerError> {
-        assert_eq!(keys.len(), values.len(), "a value for each key");
-        assert_eq!(keys.len().div_ceil(64), present.len(), "a presence bit for each key");
         self.keys.clear();
         self.keys.extend(keys.iter().map(|key| key.widen() as u32));
         self.ranks.resize(keys.len(), 0);
@@ -37,22 +35,14 @@ impl<K: Number, V: Number> Reader<K, V> for RankedReader<'_, K, V> {
         let tuples = &self.table.tuples;
         let ask = |rank: u32| prefetch(tuples.as_ptr().wrapping_add(rank as usize));
         self.ranks.iter().take(AHEAD).for_each(|&rank| ask(rank));
-        let mut found = 0;
-        for (word, bits) in present.iter_mut().enumerate() {
-            let first = word * 64;
-            let mut there = 0;
-            for (slot, at) in (first..keys.len().min(first + 64)).enumerate() {
-                if let Some(&rank) = self.ranks.get(at + AHEAD) {
-                    ask(rank);
-                }
-                let tuple = tuples.get(self.ranks[at] as usize).filter(|tuple| tuple.0 == keys[at]);
-                values[at] = tuple.map_or(V::default(), |tuple| tuple.1);
-                there |= u64::from(tuple.is_some()) << slot;
+        let ranks = &self.ranks;
+        answer_each(keys.iter().copied().enumerate(), values, present, |(at, key)| {
+            if let Some(&rank) = ranks.get(at + AHEAD) {
+                ask(rank);
             }
-            found += there.count_ones() as usize;
-            *bits = there;
-        }
-        Ok(found)
+            let tuple = tuples.get(ranks[at] as usize).filter(|tuple| tuple.0 == key);
+            Ok(tuple.map(|tuple| tuple.1))
+        })
     }
 }
 

@@ -69,12 +69,7 @@ pub fn run(options: &KeysOptions<'_>) -> Result<Report, BenchError> {
             // The static search tree has keys of four bytes.
             let engines = |engine| engine == Engine::SearchTree || RIVALS.contains(&engine);
             let tuples = data::tuples::<u32, u32>(count);
-            let case = Case {
-                keys: Some("uniform"),
-                tuples,
-                engines: &engines,
-                draw: &|kind, tuples, count| draw(kind, tuples, count),
-            };
+            let case = Case { keys: Some("uniform"), tuples, engines: &engines, draw: &draw };
             lookup::measure(&options.lookup, case, &mut report)?;
         }
     }
@@ -89,12 +84,7 @@ fn one(options: &KeysOptions<'_>, name: &str, keys: Vec<u64>, report: &mut Repor
         RIVALS.contains(&engine) || engine == Engine::Lmdb && is_sample || all && engine != Engine::SearchTree
     };
     let tuples = keys.into_iter().map(|key| (key, data::value(key))).collect();
-    let case = Case {
-        keys: Some(name),
-        tuples,
-        engines: &engines,
-        draw: &|kind, tuples, count| draw(kind, tuples, count),
-    };
+    let case = Case { keys: Some(name), tuples, engines: &engines, draw: &draw };
     lookup::measure(&options.lookup, case, report)
 }
 
