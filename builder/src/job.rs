@@ -84,10 +84,8 @@ impl Job<'_> {
         };
         let tuples = lines.tuples;
         let mut sections = extras.sections;
-        if let (Some(low), Some(high)) = (lines.min, lines.max) {
-            // Directly after the spine.
-            sections.splice(..0, grid::of_lasts(&lines.lasts, low, high)?);
-        }
+        // Directly after the spine.
+        sections.splice(..0, grid::of_lasts(&lines.lasts, self.spills)?);
         let finished = finish::finish(self.output, self.watch, lines, &head, &sections)?;
         let levels = finished.spine.levels.iter();
         Ok(Summary {

@@ -2,6 +2,7 @@
 
 use crate::error::BuildError;
 use crate::external::{Spill, Spills};
+use std::borrow::Cow;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Number of elements read back at once.
@@ -36,6 +37,11 @@ impl<T: Copy + FromBytes + IntoBytes + Immutable> Overflow<T> {
         Ok(())
     }
 
+    /// Returns the number of elements that may be in memory.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     pub(crate) fn clear(&mut self) {
         self.memory.clear();
         self.spilled = 0;
@@ -45,24 +51,51 @@ impl<T: Copy + FromBytes + IntoBytes + Immutable> Overflow<T> {
         self.spilled + self.memory.len() as u64
     }
 
+    /// Returns elements `from..to`.
+    pub(crate) fn range(&self, from: u64, to: u64) -> Result<Cow<'_, [T]>, BuildError> {
+        let in_memory = |at: u64| (at - self.spilled) as usize;
+        if from >= self.spilled {
+            return Ok(Cow::Borrowed(&self.memory[in_memory(from)..in_memory(to)]));
+        }
+        let end = to.min(self.spilled);
+        let mut elements = self.read_back(from, (end - from) as usize)?;
+        elements.extend_from_slice(&self.memory[..in_memory(to.max(self.spilled))]);
+        Ok(Cow::Owned(elements))
+    }
+
+    /// Replaces elements from `at` on, all of which are there.
+    pub(crate) fn set(&mut self, at: u64, elements: &[T]) -> Result<(), BuildError> {
+        let old = self.spilled.saturating_sub(at).min(elements.len() as u64) as usize;
+        let (old, new) = elements.split_at(old);
+        if let (Some(spill), false) = (&self.spill, old.is_empty()) {
+            spill.output().write(old.as_bytes(), at * size_of::<T>() as u64)?;
+        }
+        if !new.is_empty() {
+            let at = (at.max(self.spilled) - self.spilled) as usize;
+            self.memory[at..at + new.len()].copy_from_slice(new);
+        }
+        Ok(())
+    }
+
+    fn read_back(&self, from: u64, count: usize) -> Result<Vec<T>, BuildError> {
+        let mut buffer = vec![0; count * size_of::<T>()];
+        if let Some(spill) = &self.spill {
+            spill.output().read(&mut buffer, from * size_of::<T>() as u64)?;
+        }
+        let elements = buffer.chunks_exact(size_of::<T>());
+        Ok(elements.filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
+    }
+
     /// Passes on all elements, in order.
     pub(crate) fn read(
         &self,
         take: &mut dyn FnMut(&[T]) -> Result<(), BuildError>,
     ) -> Result<(), BuildError> {
-        if let Some(spill) = &self.spill {
-            let mut at = 0;
-            while at < self.spilled {
-                let count = (self.spilled - at).min(READ_ELEMENTS as u64) as usize;
-                let mut buffer = vec![0; count * size_of::<T>()];
-                spill.output().read(&mut buffer, at * size_of::<T>() as u64)?;
-                let elements: Vec<T> = buffer
-                    .chunks_exact(size_of::<T>())
-                    .filter_map(|bytes| T::read_from_bytes(bytes).ok())
-                    .collect();
-                take(&elements)?;
-                at += count as u64;
-            }
+        let mut at = 0;
+        while at < self.spilled {
+            let count = (self.spilled - at).min(READ_ELEMENTS as u64);
+            take(&self.read_back(at, count as usize)?)?;
+            at += count;
         }
         take(&self.memory)
     }

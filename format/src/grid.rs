@@ -1,101 +1,192 @@
-//! The grid leads from a key directly to its tuple line, if keys are spread evenly enough.
+//! The grid leads from a key directly to its tuple line, whatever the keys look like.
 //!
-//! The range of the keys is divided into *segments* of equal width, each segment into *units* of equal width
-//! (its own), and each unit into [`CELLS`] cells. Every border between two tuple lines puts a *mark* into the
-//! cell of the last key to its left or, if that cell is taken, into the next free cell to the right.
+//! A *segment* is a range of keys, cut into parts of equal width, a power of two. Where keys are spread evenly
+//! enough in it, the parts are *cells*: every border between two tuple lines puts a *mark* into the cell of the
+//! last key to its left or, if that cell is taken, into the next free cell to the right. Elsewhere the parts are
+//! segments again, each with a range and cells of its own: as long as the keys in it need, and no longer. So
+//! crowded ranges get fine cells, and empty ones cost nothing but their parts.
 //!
-//! A unit is one 64-bit number. It has one bit per cell and, above these, the number of marks before it since
-//! the last multiple of [`BLOCK_UNITS`] units. The marks before each such multiple are counted in an array of
-//! *supers*.
+//! Cells are stored in *units*. A unit is one 64-bit number: a bit for each of [`CELLS`] cells, and the number of
+//! marks before it. A segment of few lines has its [`MARKS`] cells in itself, and needs no unit.
 //!
-//! Cells keep the order of keys, so the marks in cells before that of a query are borders before the query.
-//! If the query's own cell has no mark, these are all of them, and their number is the tuple line. Otherwise
-//! the line is that one or is to its right. So a look-up reads one unit and one line: rank and select over a
-//! bitmap (Jacobson 1989) below an interpolation search (Perl, Itai, Avni 1978).
-//!
-//! Files whose keys crowd into too few cells have no grid; the spine answers for them.
+//! Cells keep the order of keys, so the marks in cells before that of a query are borders before the query. If
+//! the query's own cell has no mark, these are all of them, and their number is the tuple line. Otherwise the
+//! line is that one or is to its right. A look-up reads the segments on its way (none in files whose keys are
+//! spread evenly, for the first segment is among the parameters), a unit, and a line: rank over a bitmap
+//! (Jacobson 1989) below an interpolation search (Perl, Itai, Avni 1978), in a trie whose nodes skip what their
+//! keys have in common (Morrison 1968).
 
 use crate::key::Word;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, GridParameters, Parameters};
 
-/// Cells per unit: the bits of the number that are not its count.
-pub const CELLS: u32 = 48;
-/// Units that share a super. At this number, no count in a unit exceeds 16 bits.
-pub const BLOCK_UNITS: u64 = 1024;
+/// Cells per unit: the lower half of its bits.
+pub const CELLS: u32 = 32;
 /// Bytes per unit.
 pub const UNIT_BYTES: u64 = 8;
-/// Bytes per segment: the number of its first unit and its number of units.
-pub const SEGMENT_BYTES: u64 = 8;
-/// Bytes per super.
-pub const SUPER_BYTES: u64 = 4;
-/// Binary logarithm of the maximum number of segments.
-pub const SEGMENT_BITS_MAX: u32 = 16;
+/// Bytes per segment.
+pub const SEGMENT_BYTES: u64 = 16;
+/// Cells of a segment that has its marks in itself.
+pub const MARKS: u32 = 24;
+/// Maximum number of parts of a segment, or of units with its cells.
+pub const PARTS_MAX: u64 = 1 << 24;
+/// Maximum number of segments that a search reads, the first one left out.
+pub const STEPS_MAX: u32 = 8;
 /// Zero bytes at the end of the section.
 pub const GUARD_BYTES: u64 = 64;
 
-/// Mapping of keys to positions. The position is the distance of a key from `low` as a 32-bit number whose
-/// highest bit is in use.
+/// What the parts of a segment are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale<W> {
-    /// Smallest word.
-    pub low: W,
-    /// Largest word.
-    pub high: W,
-    /// Bits by which a distance is shifted to the left first.
-    pub left: u32,
-    /// Bits by which it is then shifted to the right.
-    pub right: u32,
+pub enum Parts {
+    /// So many segments.
+    Segments(u32),
+    /// Cells in so many units.
+    Units(u32),
+    /// [`MARKS`] cells, with these marks.
+    Marks(u32),
 }
 
-impl<W: Word> Scale<W> {
-    /// Creates the scale for words from `low` to `high`. Returns `None` if `high < low`.
-    #[must_use]
-    pub fn new(low: W, high: W) -> Option<Self> {
-        if high < low {
-            return None;
-        }
-        let bits = (high - low).bit_length();
-        Some(Self { low, high, left: 32u32.saturating_sub(bits), right: bits.saturating_sub(32) })
-    }
+/// A segment, as it is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// The smallest word of its first part. Words below it are in that part.
+    pub base: u64,
+    /// Number of the first of its segments or units; the line before its first mark.
+    first: u32,
+    /// Bits 0 to 23 the number of segments or units less one, or marks; 24 and 25 which of them; from 26 on the
+    /// binary logarithm of the width of a part.
+    form: u32,
+}
 
-    /// Returns the position of the largest word.
-    #[must_use]
-    pub fn last(&self) -> u32 {
-        self.position(self.high)
-    }
+const NUMBER_BITS: u32 = 24;
+const NUMBER: u32 = (1 << NUMBER_BITS) - 1;
+const KIND_BITS: u32 = 2;
+const SEGMENTS: u32 = 0;
+const UNITS: u32 = 1;
+const MARKED: u32 = 2;
 
-    /// Returns the position of a word. A word outside the range has the position of the nearer end.
+/// Where a word is in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Number of a segment, of a unit or of a line.
+    pub at: u32,
+    /// [`Place::SEGMENT`], or [`Place::UNIT`] and the number of the cell, or 1 if the cell has a mark, else 0.
+    pub what: u32,
+}
+
+impl Place {
+    /// `at` is a segment.
+    pub const SEGMENT: u32 = 1 << 31;
+    /// `at` is a unit.
+    pub const UNIT: u32 = 1 << 30;
+
+    /// Returns both numbers in one: `at` in the lower half.
     #[inline(always)]
     #[must_use]
-    pub fn position(&self, word: W) -> u32 {
-        let word = word.min(self.high);
-        let distance = if word < self.low { W::default() } else { word - self.low };
-        if W::BYTES == 4 {
-            // The same result; a compiler can use twice as many lanes.
-            return (distance.to_u128() as u32).wrapping_shl(self.left);
-        }
-        (distance.to_u128() as u64).wrapping_shl(self.left).wrapping_shr(self.right) as u32
+    pub fn to_u64(self) -> u64 {
+        u64::from(self.at) | u64::from(self.what) << 32
     }
-}
 
-/// A segment: the number of its first unit, and its number of units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Segment {
-    /// Number of its first unit.
-    pub first: u32,
-    /// Number of its units. If it has none, its positions map to the first cell of the next segment.
-    pub units: u32,
+    /// Reads both numbers from one.
+    #[inline(always)]
+    #[must_use]
+    pub fn from_u64(both: u64) -> Self {
+        Self { at: both as u32, what: (both >> 32) as u32 }
+    }
 }
 
 impl Segment {
+    /// Creates a segment. Returns `None` if a number is out of bounds.
+    #[must_use]
+    pub fn new(base: u64, first: u32, parts: Parts, shift: u32) -> Option<Self> {
+        let (kind, number) = match parts {
+            Parts::Segments(count) => (SEGMENTS, count.checked_sub(1)?),
+            Parts::Units(count) => (UNITS, count.checked_sub(1)?),
+            Parts::Marks(marks) => (MARKED, marks),
+        };
+        let is_valid = number <= NUMBER && shift < 64;
+        let form = number | kind << NUMBER_BITS | shift << (NUMBER_BITS + KIND_BITS);
+        is_valid.then_some(Self { base, first, form })
+    }
+
+    /// The same segment, with its segments or units from a number on.
+    #[must_use]
+    pub fn moved(self, first: u32) -> Self {
+        Self { first, ..self }
+    }
+
+    /// A segment without borders, all of whose words are in this line.
+    #[must_use]
+    pub fn of_line(line: u32) -> Self {
+        Self { base: u64::MAX, first: line, form: MARKED << NUMBER_BITS }
+    }
+
+    /// Returns what its parts are; `None` if no writer makes such a segment.
+    #[must_use]
+    pub fn parts(self) -> Option<Parts> {
+        let number = self.form & NUMBER;
+        match self.form >> NUMBER_BITS & 3 {
+            SEGMENTS => Some(Parts::Segments(number + 1)),
+            UNITS => Some(Parts::Units(number + 1)),
+            MARKED => Some(Parts::Marks(number)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the first of its segments or units, or the line before its first mark.
+    #[must_use]
+    pub fn first(self) -> u32 {
+        self.first
+    }
+
+    /// Returns the binary logarithm of the width of a part.
+    #[inline(always)]
+    #[must_use]
+    pub fn shift(self) -> u32 {
+        self.form >> (NUMBER_BITS + KIND_BITS)
+    }
+
+    /// Returns the number of a word's part, or of its cell, from 0.
+    #[must_use]
+    pub fn part<W: Word>(self, word: W) -> u64 {
+        let base = W::from_u64(self.base);
+        let parts = match self.parts() {
+            Some(Parts::Segments(count)) => u64::from(count),
+            Some(Parts::Units(count)) => u64::from(count) * u64::from(CELLS),
+            Some(Parts::Marks(_)) | None => u64::from(MARKS),
+        };
+        word.max(base).cell(base, self.shift()).min(parts - 1)
+    }
+
+    /// Returns where a word is. A forged segment gives an arbitrary place.
+    #[inline(always)]
+    #[must_use]
+    pub fn place<W: Word>(self, word: W) -> Place {
+        let base = W::from_u64(self.base);
+        let part = word.max(base).cell(base, self.shift());
+        let (number, kind) = (self.form & NUMBER, self.form >> NUMBER_BITS & 3);
+        // Masks, since queries differ in what they meet: no compiler makes a branch of them.
+        let all = |holds: bool| u32::from(holds).wrapping_neg();
+        let (units, marked) = (all(kind == UNITS), all(kind >= MARKED));
+        let unit_bits = units & CELLS.trailing_zeros();
+        let last = marked & (MARKS - 1) | !marked & (((number + 1) << unit_bits) - 1);
+        let part = part.min(u64::from(last)) as u32;
+        let cell = part & (CELLS - 1);
+        let before = (number & ((1u32 << cell) - 1)).count_ones();
+        let at = self.first.wrapping_add(marked & before | !marked & part >> unit_bits);
+        let inside = units & (Place::UNIT | cell) | !units & Place::SEGMENT;
+        // The first mark ends the line of words up to the base.
+        let own = marked & u32::from(word > base) & (number >> cell);
+        Place { at, what: own | !marked & inside }
+    }
+
     /// Returns the bytes stored in the file.
     #[must_use]
     pub fn to_bytes(self) -> [u8; SEGMENT_BYTES as usize] {
         let mut bytes = [0; SEGMENT_BYTES as usize];
-        bytes[..4].copy_from_slice(&self.first.to_le_bytes());
-        bytes[4..].copy_from_slice(&self.units.to_le_bytes());
+        bytes[..8].copy_from_slice(&self.base.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.first.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.form.to_le_bytes());
         bytes
     }
 
@@ -103,34 +194,21 @@ impl Segment {
     #[inline(always)]
     #[must_use]
     pub fn from_bytes(bytes: &[u8; SEGMENT_BYTES as usize]) -> Self {
-        Self { first: <u32 as Word>::read(bytes), units: <u32 as Word>::read(&bytes[4..]) }
+        Self {
+            base: <u64 as Word>::read(bytes),
+            first: <u32 as Word>::read(&bytes[8..]),
+            form: <u32 as Word>::read(&bytes[12..]),
+        }
     }
 }
 
-/// Returns the segment of a position, and the position inside the segment as 32 bits.
-#[inline(always)]
-#[must_use]
-pub fn segment_of(position: u32, segment_bits: u32) -> (usize, u32) {
-    let wide = u64::from(position) << segment_bits;
-    ((wide >> 32) as usize, wide as u32)
-}
-
-/// Returns the unit and the cell of a position inside a segment. A forged segment gives an arbitrary unit.
-#[inline(always)]
-#[must_use]
-pub fn place(segment: Segment, inside: u32) -> (u32, u32) {
-    let scaled = u64::from(inside) * u64::from(segment.units);
-    let cell = (u64::from(scaled as u32) * u64::from(CELLS)) >> 32;
-    (segment.first.wrapping_add((scaled >> 32) as u32), cell as u32)
-}
-
-/// Returns the number of marks before a cell, counted from the super of its unit, and whether the cell has a
-/// mark.
+/// Returns the number of marks before a cell of a unit, and whether the cell has a mark.
 #[inline(always)]
 #[must_use]
 pub fn marks_before(unit: u64, cell: u32) -> (u32, bool) {
-    let below = unit & !(u64::MAX << (cell & 63));
-    ((unit >> CELLS) as u32 + below.count_ones(), unit >> (cell & 63) & 1 == 1)
+    let bit = 1u32 << (cell & (CELLS - 1));
+    let marks = unit as u32;
+    (((unit >> CELLS) as u32).wrapping_add((marks & (bit - 1)).count_ones()), marks & bit != 0)
 }
 
 /// Sizes and places of the arrays of a grid.
@@ -138,58 +216,45 @@ pub fn marks_before(unit: u64, cell: u32) -> (u32, bool) {
 pub struct GridGeometry {
     /// Number of units.
     pub units: u64,
-    /// Binary logarithm of the number of segments in the range of all positions.
-    pub segment_bits: u32,
-    /// Number of segments: as many as the positions of the keys reach.
+    /// Number of segments, the first one left out.
     pub segments: u64,
     /// First byte of the units; the segments begin at 0.
     pub units_at: u64,
-    /// First byte of the supers.
-    pub supers_at: u64,
-    /// Number of supers.
-    pub supers: u64,
     /// Bytes per word: 4 or 8.
     pub word_bytes: u64,
-    /// Mapping of words to positions, widened.
-    scale: Scale<u64>,
+    /// The segment of all words.
+    pub root: Segment,
+    /// Maximum number of segments that a search reads.
+    pub steps: u32,
+    /// Number of segments after which nearly all words have arrived.
+    pub usual_steps: u32,
 }
 
 impl GridGeometry {
-    /// Creates a grid of `units` units over words from `low` to `high`. Returns `None` if these sizes are
-    /// invalid.
+    /// Creates a grid of these arrays below a first segment. Returns `None` if these sizes are invalid.
     #[must_use]
-    pub fn new(units: u64, segment_bits: u32, word_bytes: usize, low: u64, high: u64) -> Option<Self> {
-        let fits = word_bytes == 8 || word_bytes == 4 && u32::try_from(high).is_ok();
-        if !fits || segment_bits > SEGMENT_BITS_MAX || units == 0 || u32::try_from(units).is_err() {
+    pub fn new(
+        (segments, units): (u64, u64),
+        word_bytes: usize,
+        root: Segment,
+        (steps, usual_steps): (u32, u32),
+    ) -> Option<Self> {
+        let is_one = !matches!(root.parts()?, Parts::Segments(_));
+        let fits = word_bytes == 8 || word_bytes == 4 && u32::try_from(root.base).is_ok();
+        let counts = u32::try_from(segments).is_ok() && u32::try_from(units).is_ok() && units > 0;
+        let walks =
+            steps <= STEPS_MAX && usual_steps <= steps && is_one == (steps == 0) && is_one == (segments == 0);
+        if !fits || !counts || !walks || is_one != (usual_steps == 0) {
             return None;
         }
-        let scale = Scale::new(low, high)?;
-        let segments = segment_of(scale.last(), segment_bits).0 as u64 + 1;
         let units_at = align_up(segments * SEGMENT_BYTES, ARRAY_ALIGN)?;
-        let supers_at = align_up(units_at + units * UNIT_BYTES, ARRAY_ALIGN)?;
-        let supers = units.div_ceil(BLOCK_UNITS);
-        let word_bytes = word_bytes as u64;
-        Some(Self { units, segment_bits, segments, units_at, supers_at, supers, word_bytes, scale })
-    }
-
-    /// Returns the mapping of words to positions; `W` has [`GridGeometry::word_bytes`] bytes.
-    #[inline(always)]
-    #[must_use]
-    pub fn scale<W: Word>(&self) -> Scale<W> {
-        let Scale { low, high, left, right } = self.scale;
-        Scale { low: W::from_u64(low), high: W::from_u64(high), left, right }
-    }
-
-    /// Returns the position of the highest word.
-    #[must_use]
-    pub fn last_position(&self) -> u32 {
-        self.scale.last()
+        Some(Self { units, segments, units_at, word_bytes: word_bytes as u64, root, steps, usual_steps })
     }
 
     /// Returns the bytes of the section.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.supers_at + self.supers * SUPER_BYTES + GUARD_BYTES
+        self.units_at + self.units * UNIT_BYTES + GUARD_BYTES
     }
 
     /// Returns the parameters of the section.
@@ -197,201 +262,24 @@ impl GridGeometry {
     pub fn parameters(&self) -> GridParameters {
         GridParameters {
             word_bytes: (self.word_bytes as u32).into(),
-            segment_bits: self.segment_bits.into(),
-            low: self.scale.low.into(),
-            high: self.scale.high.into(),
-            reserved: [0; 40],
+            steps: self.steps.into(),
+            usual_steps: self.usual_steps.into(),
+            gap: 0.into(),
+            segments: self.segments.into(),
+            base: self.root.base.into(),
+            first: self.root.first.into(),
+            form: self.root.form.into(),
+            reserved: [0; 24],
         }
     }
 
-    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
-    /// matches.
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape matches.
     #[must_use]
     pub fn from_parameters(stored: Parameters, units: u64, length: u64) -> Option<Self> {
         let stored = GridParameters::from(stored);
-        let (low, high) = (stored.low.get(), stored.high.get());
-        let this = Self::new(units, stored.segment_bits.get(), stored.word_bytes.get() as usize, low, high)?;
+        let root = Segment { base: stored.base.get(), first: stored.first.get(), form: stored.form.get() };
+        let steps = (stored.steps.get(), stored.usual_steps.get());
+        let this = Self::new((stored.segments.get(), units), stored.word_bytes.get() as usize, root, steps)?;
         (this.parameters() == stored && this.bytes() == length).then_some(this)
-    }
-}
-
-/// Sets marks, and yields units in order.
-#[derive(Clone, Debug)]
-pub struct Marker {
-    /// First free cell.
-    free: u64,
-    /// Number of units in all.
-    units: u64,
-    /// The current unit, and its number.
-    unit: u64,
-    number: u64,
-    marks: u32,
-    supers: Vec<u32>,
-}
-
-impl Marker {
-    /// Creates the marker for `units` units.
-    #[must_use]
-    pub fn new(units: u64) -> Self {
-        Self { free: 0, units, unit: 0, number: 0, marks: 0, supers: vec![0] }
-    }
-
-    /// Marks a cell or, if it is taken, the next free one; cells are counted from the first cell of the first
-    /// unit and must not descend. A mark after the last unit is dropped. `take` receives the units before the
-    /// cell.
-    #[inline]
-    pub fn mark(&mut self, cell: u64, take: &mut impl FnMut(u64)) {
-        let cell = cell.max(self.free);
-        self.free = cell + 1;
-        let number = cell / u64::from(CELLS);
-        if number < self.units {
-            self.close(number, take);
-            self.unit |= 1 << (cell % u64::from(CELLS));
-            self.marks += 1;
-        }
-    }
-
-    /// Passes all remaining units to `take`, and returns the supers.
-    pub fn finish(mut self, take: &mut impl FnMut(u64)) -> Vec<u32> {
-        self.close(self.units, take);
-        self.supers.truncate(self.units.div_ceil(BLOCK_UNITS) as usize);
-        self.supers
-    }
-
-    #[inline]
-    fn close(&mut self, number: u64, take: &mut impl FnMut(u64)) {
-        while self.number < number {
-            take(self.unit);
-            self.number += 1;
-            if self.number.is_multiple_of(BLOCK_UNITS) {
-                self.supers.push(self.marks);
-            }
-            let counted = self.supers.last().copied().unwrap_or_default();
-            self.unit = u64::from(self.marks - counted) << CELLS;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A grid over the last words of lines, as slices.
-    struct Grid<W> {
-        scale: Scale<W>,
-        bits: u32,
-        segments: Vec<Segment>,
-        units: Vec<u64>,
-        supers: Vec<u32>,
-    }
-
-    impl<W: Word> Grid<W> {
-        fn new(lasts: &[W], low: W, bits: u32, units_each: u32) -> Self {
-            let scale = Scale::new(low, *lasts.last().unwrap()).unwrap();
-            let count = segment_of(scale.last(), bits).0 as u32 + 1;
-            // Every third segment has no units; its positions are in the next one.
-            let mut first = 0;
-            let segments: Vec<Segment> = (0..count)
-                .map(|number| {
-                    let units = if number % 3 == 1 { 0 } else { units_each + number % 2 };
-                    let segment = Segment { first, units };
-                    first += units;
-                    segment
-                })
-                .collect();
-            // One more for segments at the end that have no units.
-            let total = u64::from(first + 1);
-            let (mut units, mut marker) = (Vec::new(), Marker::new(total));
-            for &last in &lasts[..lasts.len() - 1] {
-                let (unit, cell) = Self::at(&scale, bits, &segments, last);
-                marker
-                    .mark(u64::from(unit) * u64::from(CELLS) + u64::from(cell), &mut |unit| units.push(unit));
-            }
-            let supers = marker.finish(&mut |unit| units.push(unit));
-            assert_eq!((units.len() as u64, supers.len() as u64), (total, total.div_ceil(BLOCK_UNITS)));
-            Self { scale, bits, segments, units, supers }
-        }
-
-        fn at(scale: &Scale<W>, bits: u32, segments: &[Segment], word: W) -> (u32, u32) {
-            let (segment, inside) = segment_of(scale.position(word), bits);
-            place(segments[segment], inside)
-        }
-
-        fn line(&self, query: W) -> (usize, bool) {
-            let (unit, cell) = Self::at(&self.scale, self.bits, &self.segments, query);
-            let (marks, own) = marks_before(self.units[unit as usize], cell);
-            ((self.supers[unit as usize / BLOCK_UNITS as usize] + marks) as usize, own)
-        }
-    }
-
-    fn check<W: Word>(lasts: &[W], low: W, queries: impl Iterator<Item = W> + Clone) {
-        for bits in [0, 1, 4, 16] {
-            for units_each in [1, 2, 50, 3000] {
-                if u64::from(units_each) << bits > 1 << 20 {
-                    continue;
-                }
-                let grid = Grid::new(lasts, low, bits, units_each);
-                for query in queries.clone() {
-                    let right = lasts[..lasts.len() - 1].partition_point(|&last| last < query);
-                    let (line, own) = grid.line(query);
-                    assert!(line <= right, "{query:?}: {line} is right of {right}");
-                    assert!(
-                        own || line == right,
-                        "{query:?}: {line} is not {right}, and its cell has no mark"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_cell_without_mark_is_exact_and_no_line_is_passed() {
-        let mix =
-            |i: u64| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D);
-        for count in [1usize, 2, 3, 47, 48, 49, 3000] {
-            let spread: Vec<u64> = (0..count as u64).map(mix).collect();
-            let crowded: Vec<u64> = spread.iter().map(|word| word >> (word & 63)).collect();
-            let equal: Vec<u64> = spread.iter().map(|word| word % 5 * 1000).collect();
-            let top: Vec<u64> = spread.iter().map(|word| u64::MAX - word % 9000).collect();
-            for mut lasts in [spread, crowded, equal, top] {
-                lasts.sort_unstable();
-                let near =
-                    lasts.clone().into_iter().flat_map(|w| [w.saturating_sub(1), w, w.saturating_add(1)]);
-                let queries = near.chain([0, 1, u64::MAX]);
-                check(&lasts, lasts[0], queries.clone());
-                check(&lasts, 0, queries.clone());
-                let mut short: Vec<u32> = lasts.iter().map(|word| (word >> 32) as u32).collect();
-                short.dedup();
-                check(&short, short[0], queries.map(|word| (word >> 32) as u32));
-            }
-        }
-    }
-
-    #[test]
-    fn geometry_and_back() {
-        let ranges =
-            [(4usize, 0u64, 0u64), (4, 7, u32::MAX.into()), (8, 0, u64::MAX), (8, 5, 5), (8, 1, 1 << 40)];
-        for (word_bytes, low, high) in ranges {
-            for units in [1, 1023, 1024, 1025, 1 << 20] {
-                for bits in [0, 5, 16] {
-                    let shape = GridGeometry::new(units, bits, word_bytes, low, high).unwrap();
-                    assert_eq!(
-                        GridGeometry::from_parameters(shape.parameters().into(), units, shape.bytes()),
-                        Some(shape)
-                    );
-                    assert_eq!(
-                        GridGeometry::from_parameters(shape.parameters().into(), units, shape.bytes() + 1),
-                        None
-                    );
-                    assert!(shape.segments <= 1 << bits);
-                }
-            }
-        }
-        assert_eq!(GridGeometry::new(1, 0, 4, 5, 4), None);
-        assert_eq!(GridGeometry::new(1, 0, 4, 0, 1 << 32), None);
-        assert_eq!(GridGeometry::new(1, 17, 8, 0, 1), None);
-        assert_eq!(GridGeometry::new(0, 0, 8, 0, 1), None);
-        assert_eq!(GridGeometry::new(1 << 32, 0, 8, 0, 1), None);
-        assert_eq!(GridGeometry::new(1, 0, 16, 0, 1), None);
     }
 }

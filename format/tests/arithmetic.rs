@@ -3,7 +3,7 @@
 use pleach_format::classic::packed::{Form, Paged, Partial, align};
 use pleach_format::classic::{self, SLACK_BYTES};
 use pleach_format::column::ColumnGeometry;
-use pleach_format::grid::{CELLS, GridGeometry, Segment, marks_before, place, segment_of};
+use pleach_format::grid::{CELLS, GridGeometry, Parts, Place, Segment, marks_before};
 use pleach_format::harmonia::{self, HarmoniaGeometry};
 use pleach_format::meta::Meta;
 use pleach_format::packed::{PackedGeometry, Record};
@@ -91,24 +91,79 @@ fn pages_of_a_packed_column() {
 }
 
 #[test]
-fn cells_of_a_grid() {
-    assert_eq!(segment_of(0xABCD_1234, 8), (0xAB, 0xCD12_3400));
-    assert_eq!(segment_of(0xABCD_1234, 0), (0, 0xABCD_1234));
-    let segment = Segment { first: 7, units: 10 };
-    assert_eq!(Segment::from_bytes(&segment.to_bytes()), segment);
-    assert_eq!(segment.to_bytes(), [7, 0, 0, 0, 10, 0, 0, 0]);
-    assert_eq!(place(segment, 0), (7, 0));
-    assert_eq!(place(segment, 0x8000_0000), (12, 0));
-    assert_eq!(place(segment, 0x9000_0000), (12, 0xA0 * CELLS / 0x100));
+fn places_in_a_grid() {
+    let place = |segment: Segment, word: u64| {
+        let Place { at, what } = segment.place(word);
+        (at, what)
+    };
+    let units = Segment::new(1000, 7, Parts::Units(2), 3).expect("small");
+    assert_eq!(Segment::from_bytes(&units.to_bytes()), units);
+    assert_eq!(units.to_bytes(), [0xE8, 3, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 3 << 2 | 1]);
+    let expected =
+        [(0, 7, 0), (1000, 7, 0), (1007, 7, 0), (1008, 7, 1), (1256, 8, 0), (1511, 8, 31), (u64::MAX, 8, 31)];
+    for (word, unit, cell) in expected {
+        assert_eq!(place(units, word), (unit, Place::UNIT | cell), "{word}");
+        assert_eq!(Place::from_u64(units.place(word).to_u64()), units.place(word));
+    }
+    assert_eq!([0, 1007, 1008, 1511, u64::MAX].map(|word| units.part(word)), [0, 0, 1, 63, 63]);
+    let segments = Segment::new(1 << 40, 3, Parts::Segments(5), 38).expect("small");
+    let expected = [0, 1 << 40, 5 << 38, 6 << 38, 8 << 38, u64::MAX].map(|word| place(segments, word));
+    assert_eq!(expected, [3, 3, 4, 5, 7, 7].map(|at| (at, Place::SEGMENT)));
+    let marks = Segment::new(10, 100, Parts::Marks(0b1011), 0).expect("small");
+    let found = (9..15).map(|word| place(marks, word)).collect::<Vec<_>>();
+    assert_eq!(found, [(100, 0), (100, 0), (101, 1), (102, 0), (102, 1), (103, 0)]);
+    assert_eq!(place(Segment::of_line(9), 0), (9, 0));
+    assert_eq!(place(Segment::of_line(9), u64::MAX), (9, 0));
+    assert_eq!(Segment::of_line(9).place(u32::MAX), Place { at: 9, what: 0 });
+    for (parts, shift) in [
+        (Parts::Segments(0), 0),
+        (Parts::Units((1 << 24) + 1), 0),
+        (Parts::Marks(1 << 24), 0),
+        (Parts::Units(1), 64),
+    ] {
+        assert_eq!(Segment::new(0, 0, parts, shift), None, "{parts:?} {shift}");
+    }
     let unit = 5 << CELLS | 0b1011;
     let marks = (0..5).map(|cell| marks_before(unit, cell)).collect::<Vec<_>>();
     assert_eq!(marks, [(5, true), (6, true), (7, false), (7, true), (8, false)]);
-    let shape = GridGeometry::new(100, 4, 8, 100, 1123).expect("a grid");
-    let scale = shape.scale::<u64>();
-    // Ten bits of span at the top of 32.
-    assert_eq!(shape.last_position(), 1023 << 22);
-    let positions = [0, 99, 100, 101, 1123, 1124, u64::MAX].map(|word| scale.position(word) >> 22);
-    assert_eq!(positions, [0, 0, 0, 1, 1023, 1023, 1023]);
+}
+
+#[test]
+fn shapes_of_grids() {
+    let units = Segment::new(7, 0, Parts::Units(3), 3).expect("small");
+    let segments = Segment::new(7, 0, Parts::Segments(3), 3).expect("small");
+    for (counts, word_bytes, root, steps) in [
+        ((0, 1), 4, units, (0, 0)),
+        ((0, 1000), 8, units, (0, 0)),
+        ((3, 1), 8, segments, (1, 1)),
+        ((99, 5), 4, segments, (8, 2)),
+    ] {
+        let shape = GridGeometry::new(counts, word_bytes, root, steps).expect("a shape");
+        let of = |length| GridGeometry::from_parameters(shape.parameters().into(), counts.1, length);
+        assert_eq!((of(shape.bytes()), of(shape.bytes() + 1)), (Some(shape), None));
+        assert_eq!(shape.bytes(), (counts.0 * 16).next_multiple_of(128) + counts.1 * 8 + 64);
+    }
+    let wide = Segment::new(1 << 32, 0, Parts::Units(3), 3).expect("small");
+    let wrong = [
+        ((0, 0), 8, units, (0, 0)),
+        ((0, 1), 16, units, (0, 0)),
+        ((0, 1 << 32), 8, units, (0, 0)),
+        ((1 << 32, 1), 8, segments, (1, 1)),
+        ((0, 1), 4, wide, (0, 0)),
+        ((1, 1), 8, units, (0, 0)),
+        ((0, 1), 8, segments, (1, 1)),
+        ((3, 1), 8, segments, (0, 0)),
+        ((3, 1), 8, segments, (9, 1)),
+        ((3, 1), 8, segments, (1, 2)),
+        ((3, 1), 8, segments, (1, 0)),
+    ];
+    for (counts, word_bytes, root, steps) in wrong {
+        assert_eq!(
+            GridGeometry::new(counts, word_bytes, root, steps),
+            None,
+            "{counts:?} {word_bytes} {root:?} {steps:?}"
+        );
+    }
 }
 
 /// A tree is counted from the leaves up.

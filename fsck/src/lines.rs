@@ -28,11 +28,15 @@ impl<R: ReadAt> Check<'_, R> {
             self.check_tuples::<W>(header, at, piece.with_sides, piece.before)?;
             match &grid {
                 Some(grid) => {
-                    self.check_marks::<W>(header, grid, at / LINE_BYTES as u64, piece.bytes.as_chunks().0)
+                    let (held, _) = piece.with_sides.as_chunks();
+                    let left = (piece.before / LINE_BYTES).checked_sub(1).and_then(|left| held.get(left));
+                    let lines = (left, piece.bytes.as_chunks().0);
+                    self.check_marks::<W>(header, grid, at / LINE_BYTES as u64, lines)
                 }
                 None => Ok(()),
             }
-        })
+        })?;
+        grid.map_or(Ok(()), |grid| self.check_counts(header, &grid))
     }
 
     /// Checks the tuple lines of a piece, one spine line after the other. `bytes` begins `before` bytes

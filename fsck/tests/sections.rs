@@ -246,7 +246,7 @@ fn damage_at_the_borders_of_pieces_is_placed() {
     let unit_at = |unit: u64| (grid + shape.units_at + unit * 8) as usize;
     for unit in (0..shape.units).step_by(if is_long() { 1 } else { 37 }) {
         let marks = number(&whole, unit_at(unit), 8);
-        let movable = marks & !(marks >> 1) & ((1 << 47) - 1);
+        let movable = marks & !(marks >> 1) & ((1 << 31) - 1);
         if movable == 0 {
             continue;
         }

@@ -104,7 +104,7 @@ fn section_table() {
     let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded first_word_bytes
         reserved);
     check_map("| FAST: offset", &fields, PARAMETERS_BYTES);
-    let fields = fields!(GridParameters: word_bytes segment_bits low high reserved);
+    let fields = fields!(GridParameters: word_bytes steps usual_steps gap segments base first form reserved);
     check_map("| GRID: offset", &fields, PARAMETERS_BYTES);
     let fields =
         fields!(HarmoniaParameters: node_bytes word_bytes value_bytes node_keys fanout levels reserved);

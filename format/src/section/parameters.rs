@@ -90,13 +90,21 @@ parameters! {
     GridParameters {
         /// Bytes per word: 4 or 8.
         word_bytes: U32,
-        /// Number of bits of a position that number its segment.
-        segment_bits: U32,
-        /// The word at position 0.
-        low: U64,
-        /// The word at the last position.
-        high: U64,
-    } reserved 40
+        /// Most segments that a search reads, the first one left out.
+        steps: U32,
+        /// Segments after which nearly all words have arrived.
+        usual_steps: U32,
+        /// Zero.
+        gap: U32,
+        /// Number of segments, the first one left out.
+        segments: U64,
+        /// The first segment: its base.
+        base: U64,
+        /// Its first segment, unit or line.
+        first: U32,
+        /// Its parts and their width.
+        form: U32,
+    } reserved 24
 
     /// TAIL, KEYS, VALS: columns.
     ColumnParameters {

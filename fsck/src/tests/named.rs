@@ -234,77 +234,76 @@ fn packed_pages_are_named() {
     }
 }
 
-/// A grid of several segments; and one whose cells are crowded, in the middle and at its end, where marks
-/// are left out.
-fn grids() -> [Vec<u8>; 2] {
-    let build = |keys: &mut dyn Iterator<Item = u64>, with: naive::Grid| {
+/// A grid whose keys are spread evenly, one with segments within segments, and one whose marks run over their cells.
+fn grids() -> [Vec<u8>; 3] {
+    let build = |keys: &mut dyn Iterator<Item = u64>| {
         let tuples: Vec<(u64, u64)> = keys.map(|key| (key, key)).collect();
-        naive::build_with(&tuples, &pleach_format::meta::Meta::default(), true, with)
+        naive::build_with(&tuples, &pleach_format::meta::Meta::default(), false, naive::Grid::Always)
     };
-    let dense = (0..2200).map(|i| i * 100 + mix(i) % 100);
-    let sparse = (0..2200).map(|i| 220_000 + i * 25_000 + mix(i) % 25_000);
-    let segmented = build(&mut dense.chain(sparse), naive::Grid::Suited);
-    let spread = (0..240).map(|i| i * 1000);
-    let crowded = build(&mut spread.chain(500_000..500_280).chain(999_500..1_000_000), naive::Grid::Always);
-    [segmented, crowded]
+    let spread = build(&mut (0..4400).map(|i| i * 100 + mix(i) % 100));
+    let mut crowded: Vec<u64> = (0..4400).map(|i| mix(i) >> (mix(i + 5) % 50)).collect();
+    crowded.sort_unstable();
+    let crowded = build(&mut crowded.into_iter());
+    let ends = (0..1200).map(|i| i * 1000);
+    let equal = build(&mut ends.chain(std::iter::repeat_n(1_199_001, 900)).chain([1_199_002; 400]));
+    [spread, crowded, equal]
 }
 
 #[test]
 fn fields_of_grids_are_named() {
-    let [segmented, crowded] = grids();
-    for whole in [&segmented, &crowded] {
+    let grids = grids();
+    for whole in &grids {
         assert_eq!(check_bytes(whole), []);
     }
-    let follow = |findings: &[Finding], at: u64, length: u64| {
-        let is_it =
-            |it: &Finding| it.text.contains("follow each other") && (it.offset, it.length) == (at, length);
-        findings.iter().any(is_it)
+    let of_grid = |findings: &[Finding], text: &str| {
+        let of_grid = |it: &&Finding| it.section == "GRID" && it.code.name() == "grid";
+        findings.iter().filter(of_grid).any(|it| it.text.contains(text))
     };
-    for whole in [&segmented, &crowded] {
+    for whole in &grids {
         let (at, shape) = header(whole).grid.expect("a grid");
-        let first = at as usize;
-        for segment in 0..shape.segments as usize {
-            let findings = changed(whole, |bytes| bytes[first + 8 * segment] ^= 1);
-            assert!(follow(&findings, at, shape.units_at), "segment {segment}: {findings:?}");
-        }
-        let findings = changed(whole, |bytes| put(bytes, (at + shape.supers_at) as usize, 4, 1));
-        let supers = (shape.supers * 4) as usize;
-        assert!(names(&findings, "grid", (at + shape.supers_at) as usize, supers), "{findings:?}");
-        // The count of a unit, and a mark after all others.
         let unit_at = |unit: u64| (at + shape.units_at + unit * 8) as usize;
-        let counts = |findings: &[Finding]| {
-            let of_grid = findings.iter().filter(|it| it.section == "GRID");
-            assert!(of_grid.clone().count() == 1, "{findings:?}");
-            of_grid.clone().all(|it| it.text.contains("units must count"))
-        };
         for unit in (0..shape.units).step_by(13) {
-            let findings = changed(whole, |bytes| bytes[unit_at(unit) + 6] ^= 1);
-            assert!(counts(&findings), "unit {unit}: {findings:?}");
+            let findings = changed(whole, |bytes| bytes[unit_at(unit) + 4] ^= 1);
+            assert!(of_grid(&findings, ""), "unit {unit}: {findings:?}");
         }
+        // A mark behind all others.
         let last = unit_at(shape.units - 1);
-        let marks = number(whole, last, 6);
-        if marks >> 47 == 0 {
-            let findings = changed(whole, |bytes| put(bytes, last, 6, marks | 1 << 47));
-            assert!(counts(&findings), "{findings:?}");
+        let marks = number(whole, last, 4);
+        if marks >> 31 == 0 {
+            let findings = changed(whole, |bytes| put(bytes, last, 4, marks | 1 << 31));
+            assert!(of_grid(&findings, "have no others"), "{findings:?}");
         }
     }
-    // Ordered segments that continue after the last unit.
-    let (at, shape) = header(&segmented).grid.expect("a grid");
-    assert!(shape.segments > 100, "{shape:?}");
-    let last = at as usize + 8 * (shape.segments as usize - 1);
-    let findings = changed(&segmented, |bytes| {
-        for field in [last - 4, last] {
-            let moved = number(bytes, field, 4) + shape.units;
-            put(bytes, field, 4, moved);
+    let [_, crowded, _] = &grids;
+    let (at, shape) = header(crowded).grid.expect("a grid");
+    assert!(shape.steps > 1 && shape.segments > 500, "{shape:?}");
+    let field = |segment: u64, field: u64| (at + segment * 16 + field) as usize;
+    let mut kinds = [0; 4];
+    for segment in 0..shape.segments {
+        let form = number(crowded, field(segment, 12), 4);
+        let kind = (form >> 24 & 3) as usize;
+        kinds[kind] += 1;
+        // What it leads to, its kind, and one part more or less.
+        let text = if kind == 2 && form << 40 == 0 { "must lead to the next line" } else { "" };
+        let findings = changed(crowded, |bytes| bytes[field(segment, 8)] ^= 1);
+        assert!(of_grid(&findings, text), "first of {segment}: {findings:?}");
+        let findings = changed(crowded, |bytes| bytes[field(segment, 15)] |= 3);
+        assert!(of_grid(&findings, text), "kind of {segment}: {findings:?}");
+    }
+    assert!(kinds[..3].iter().all(|&count| count > 3) && kinds[3] == 0, "{kinds:?}");
+    // Segments that lead back, or out of the section.
+    let is_inner = |&segment: &u64| number(crowded, field(segment, 12), 4) >> 24 & 3 == 0;
+    for segment in (0..shape.segments).filter(is_inner) {
+        for (wrong, text) in [(0, "behind it"), (segment, "behind it"), (shape.segments, "behind it")] {
+            let findings = changed(crowded, |bytes| put(bytes, field(segment, 8), 4, wrong));
+            assert!(of_grid(&findings, text), "{segment}: {findings:?}");
         }
-    });
-    assert!(follow(&findings, at, shape.units_at), "{findings:?}");
-    let (_, shape) = header(&crowded).grid.expect("a grid");
-    let borders = header(&crowded).lines - 1;
-    let units = content(&crowded, Tag::GRID);
-    let units = units.start + shape.units_at as usize..units.start + shape.supers_at as usize;
-    let marks = crowded[units].chunks(8).map(|unit| (number(unit, 0, 6)).count_ones()).sum::<u32>();
-    assert!(u64::from(marks) < borders - 10, "{marks} marks of {borders}");
+    }
+    let is_cells = |&segment: &u64| number(crowded, field(segment, 12), 4) >> 24 & 3 == 1;
+    for segment in (0..shape.segments).filter(is_cells) {
+        let findings = changed(crowded, |bytes| put(bytes, field(segment, 8), 4, shape.units));
+        assert!(of_grid(&findings, "units inside the section"), "{segment}: {findings:?}");
+    }
 }
 
 /// The last line is not full, and is followed by a line of padding, which is not taken for the lines before it.

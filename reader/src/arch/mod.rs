@@ -7,7 +7,9 @@
 //! [`Simd::detect`] makes one only if the CPU has them (the portable level needs none). The engines of
 //! `search` are made of such a value; those of trees ask [`Isa::is_available`] before each call.
 
+use lanes::{Arrays, Lanes};
 use pleach_format::cpu;
+use pleach_format::grid;
 use pleach_format::line::Line;
 use pleach_format::mask::{Chunk, Mask, Place};
 use pleach_format::tail::Tail;
@@ -15,6 +17,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) mod lanes;
 pub(crate) mod scalar;
 
 #[cfg(target_arch = "x86_64")]
@@ -121,6 +124,49 @@ pub trait Simd: Copy + Send + Sync + 'static {
     unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
         let (words, _) = line.as_chunks::<8>();
         (0..n).fold(0, |bits, slot| bits | u32::from(u64::from_le_bytes(words[slot]) == query) << slot)
+    }
+    /// Puts the places of words in one segment into `places`, and prefetches what they lead to. `ONE`: it has units.
+    #[inline(always)]
+    unsafe fn root<const ONE: bool>(arrays: &Arrays, root: grid::Segment, words: &Lanes, places: &mut Lanes) {
+        for (place, &word) in places.0.iter_mut().zip(&words.0) {
+            *place = root.place(word).to_u64();
+        }
+        ask(arrays, places);
+    }
+    /// Leads each word whose place is a segment to its place in that one, and prefetches what it leads to.
+    ///
+    /// The caller also guarantees the segments of `arrays`.
+    #[inline(always)]
+    unsafe fn step(arrays: &Arrays, words: &Lanes, places: &mut Lanes) {
+        for (both, &word) in places.0.iter_mut().zip(&words.0) {
+            let place = grid::Place::from_u64(*both);
+            let segment = u64::from(place.what & grid::Place::SEGMENT != 0).wrapping_neg();
+            // Who has arrived reads the first segment, which is in the cache, and not some other one.
+            // SAFETY: the caller guarantees the segments.
+            let inside = unsafe { arrays.segment(segment as u32 & place.at) }.place(word);
+            *both = segment & inside.to_u64() | !segment & *both;
+        }
+        ask(arrays, places);
+    }
+    /// Leads places to tuple lines: each becomes the number of a line, and bit 32 is 1 if the word may be right of
+    /// it. `ONE`: all places are units.
+    ///
+    /// The caller also guarantees the units of `arrays`.
+    #[inline(always)]
+    unsafe fn lines<const ONE: bool>(arrays: &Arrays, places: &mut Lanes) {
+        for both in &mut places.0 {
+            // SAFETY: the caller guarantees the units.
+            let (at, own) = unsafe { arrays.line(grid::Place::from_u64(*both)) };
+            *both = grid::Place { at, what: own }.to_u64();
+        }
+    }
+}
+
+/// Prefetches what places lead to.
+#[inline(always)]
+fn ask(arrays: &Arrays, places: &Lanes) {
+    for &place in &places.0 {
+        prefetch(arrays.address(grid::Place::from_u64(place)));
     }
 }
 
@@ -238,5 +284,71 @@ mod tests {
         let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
         println!("instruction sets: {}", names.join(", "));
         assert!(names.contains(&Isa::best().name()) && names.contains(&"scalar"));
+    }
+
+    /// Random segments, most of which no writer makes, and words near them: each step is that of plain code.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn steps_of_vectors_are_those_of_plain_code() {
+        let Some(_) = <avx512::Avx512 as Simd>::detect() else {
+            return println!("skipped: this CPU has no AVX-512");
+        };
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            (state ^ state >> 33).rotate_right((state >> 58) as u32)
+        };
+        let of_word = |word: u64| word.to_le_bytes();
+        for round in 0..20_000 {
+            let bits = draw() % 64;
+            let segments: Vec<[u8; 16]> = (0..9)
+                .map(|_| {
+                    let mut bytes = [0; 16];
+                    bytes[..8].copy_from_slice(&of_word(draw() >> bits));
+                    bytes[8..].copy_from_slice(&of_word((draw() >> (round & 7) >> 32 << 32) | (draw() % 12)));
+                    bytes
+                })
+                .collect();
+            let units: Vec<[u8; 8]> = (0..9).map(|_| of_word(draw() & draw() & 0xF_FFFF_FFFF)).collect();
+            let lines = vec![[0; 64]; 9];
+            let (last_segment, last_unit, last_line) = (8, 8, (draw() % 9) as u32);
+            let (segments_at, units_at, lines_at) =
+                (segments.as_ptr(), units.as_ptr(), lines.as_ptr().cast());
+            let arrays = Arrays {
+                segments: segments_at,
+                last_segment,
+                units: units_at,
+                last_unit,
+                lines: lines_at,
+                last_line,
+            };
+            let words = Lanes(std::array::from_fn(|_| draw() >> bits));
+            let root = grid::Segment::from_bytes(&segments[0]);
+            let is_one = matches!(root.parts(), Some(grid::Parts::Units(_)));
+            let (mut plain, mut vector) = (Lanes::default(), Lanes::default());
+            let check = |plain: &Lanes, vector: &Lanes| assert_eq!(plain.0, vector.0, "{words:x?} {root:x?}");
+            // SAFETY: the CPU has the features, and the arrays have the lengths.
+            unsafe {
+                scalar::Scalar::root::<false>(&arrays, root, &words, &mut plain);
+                avx512::Avx512::root::<false>(&arrays, root, &words, &mut vector);
+                check(&plain, &vector);
+                if is_one {
+                    avx512::Avx512::root::<true>(&arrays, root, &words, &mut vector);
+                    check(&plain, &vector);
+                    let (mut plain, mut vector) = (plain, vector);
+                    scalar::Scalar::lines::<true>(&arrays, &mut plain);
+                    avx512::Avx512::lines::<true>(&arrays, &mut vector);
+                    check(&plain, &vector);
+                }
+                for _ in 0..round % 4 {
+                    scalar::Scalar::step(&arrays, &words, &mut plain);
+                    avx512::Avx512::step(&arrays, &words, &mut vector);
+                    check(&plain, &vector);
+                }
+                scalar::Scalar::lines::<false>(&arrays, &mut plain);
+                avx512::Avx512::lines::<false>(&arrays, &mut vector);
+                check(&plain, &vector);
+            }
+        }
     }
 }

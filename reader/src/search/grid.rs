@@ -1,33 +1,35 @@
-//! Look-ups by the grid: a unit of 64 bits, then the tuple line.
+//! Look-ups by the grid: segments where there are any, a unit of 64 bits, then the tuple line.
 //!
-//! A batch goes through three steps in groups of [`GROUP`] queries. First find the cell and prefetch its
-//! unit. Then count the marks before the cell and prefetch the tuple line, and also the next one if the cell
-//! itself has a mark. Last, search the line. Steps of [`UNIT_AHEAD`] and [`LINE_AHEAD`] other groups come
-//! between those of a group, so that loads of units, which mostly hit a cache, and of lines, which do not,
-//! overlap.
+//! A batch goes through its steps in groups of [`GROUP`] queries. First find the place of each query in the first
+//! segment and prefetch what it leads to: a segment, a unit or a line. Where there are segments, take a step for each
+//! that may be on the way; queries that have arrived stay where they are. Then count the marks before the cell and
+//! prefetch the tuple line, and also the next one if the cell itself has a mark. Last, search the line. Steps of
+//! some other groups come between those of a group, so that loads of segments and units, which mostly hit a cache,
+//! and of lines, which do not, overlap.
 //!
-//! The cells of a group are computed together, by vector instructions where there are any, and so are ranks
-//! from the results of the lines. Numbers of segments, units and lines are clamped to the last one, so a
+//! The steps of a group are computed together, by vector instructions where there are any ([`Simd::step`]), and so
+//! are ranks from the results of the lines. Numbers of segments, units and lines are clamped to the last one, so a
 //! forged file cannot lead outside.
 
 use super::descent::{self, Answers, Hit, Output};
 use super::grid_plan::GridPlan;
 use super::plan::Plan;
 use crate::arch::Simd;
-use pleach_format::grid;
+use crate::arch::lanes::{LANES, Lanes};
+use pleach_format::grid::{Parts, STEPS_MAX};
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
 use std::hint::{black_box, select_unpredictable};
 use std::marker::PhantomData;
 
 /// Queries per group; they take each step together.
-const GROUP: usize = 8;
-/// Groups between the prefetch of a unit and the read of it.
-const UNIT_AHEAD: usize = 2;
-/// Groups between the prefetch of a unit and the read of the line.
-const LINE_AHEAD: usize = 6;
+const GROUP: usize = LANES;
+/// Groups between the prefetch of a segment or a unit and the read of it.
+const STEP_AHEAD: usize = 2;
+/// Groups between the prefetch of a line and the read of it.
+const LINE_AHEAD: usize = 4;
 /// Groups in flight; a power of two.
-const RING: usize = (LINE_AHEAD + 1).next_power_of_two();
+const RING: usize = ((STEPS_MAX as usize + 1) * STEP_AHEAD + LINE_AHEAD + 1).next_power_of_two();
 
 /// Returns a bitmap of the first `n` words of a line; a bit is 1 if the word is the query.
 ///
@@ -85,10 +87,7 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
     grid: &GridPlan<'_>,
     query: W,
 ) -> Hit<B> {
-    let (unit, cell) = grid.place(grid.shape.scale::<W>().position(query));
-    // SAFETY: the unit is clamped to `last_unit`.
-    let (at, _) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
-    let at = at.min(plan.tuple_lines.last() as u32);
+    let at = grid.line((plan.tuple_lines.start(), plan.tuple_lines.last()), query);
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe { settle::<S, W, B>(plan, at, query) }
 }
@@ -98,10 +97,28 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
 #[repr(align(64))]
 struct Group<W> {
     query: [W; GROUP],
-    /// First the unit, then the tuple line.
-    at: [u32; GROUP],
-    /// First the cell, then 1 if the cell has a mark.
-    own: [u32; GROUP],
+    /// Where each is: see [`Place`]. At last the tuple line, and 1 above it if its cell has a mark.
+    places: Lanes,
+}
+
+impl<W: Word> Group<W> {
+    /// Returns the queries in 64 bits each.
+    #[inline(always)]
+    fn words(&self) -> Lanes {
+        Lanes(self.query.map(|query| query.to_u128() as u64))
+    }
+
+    /// Returns the tuple line of query `i`.
+    #[inline(always)]
+    fn at(&self, i: usize) -> u32 {
+        self.places.0[i] as u32
+    }
+
+    /// Returns 1 if query `i` may be right of its line, else 0.
+    #[inline(always)]
+    fn own(&self, i: usize) -> u32 {
+        (self.places.0[i] >> 32) as u32
+    }
 }
 
 /// Searches for all queries. Each query is xor-ed with `flip`.
@@ -116,10 +133,9 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    // A single segment is loaded once; several must be looked up per query.
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
-        if grid.shape.segment_bits == 0 {
+        if grid.shape.steps == 0 && matches!(grid.shape.root.parts(), Some(Parts::Units(_))) {
             pipeline::<S, W, B, O, true>(plan, grid, queries, flip, output);
         } else {
             pipeline::<S, W, B, O, false>(plan, grid, queries, flip, output);
@@ -127,7 +143,7 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     }
 }
 
-/// Runs [`batch`] for a grid of one segment (`ONE`) or of several.
+/// Runs [`batch`] for a grid whose first segment has units (`ONE`) or others.
 ///
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
@@ -139,60 +155,49 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     flip: W,
     output: &mut O,
 ) {
-    let scale = grid.shape.scale::<W>();
-    let only = grid.segment(0);
-    let lines = plan.tuple_lines;
-    let last = lines.last() as u32;
+    let arrays = &grid.arrays((plan.tuple_lines.start(), plan.tuple_lines.last()));
+    let steps = if ONE { 0 } else { grid.shape.steps as usize };
+    let unit_at = (steps + 1) * STEP_AHEAD;
+    let line_at = unit_at + LINE_AHEAD;
     let (whole, rest) = queries.as_chunks::<GROUP>();
-    let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP], own: [0; GROUP] }; RING];
+    let mut ring = [Group { query: [W::default(); GROUP], places: Lanes([0; GROUP]) }; RING];
     // A short last group is padded with its last query; the extra answers are dropped.
     let mut padded = [rest.last().copied().unwrap_or_default(); GROUP];
     padded[..rest.len()].copy_from_slice(rest);
     let groups = whole.len() + usize::from(!rest.is_empty());
-    for clock in 0..groups + LINE_AHEAD {
+    for clock in 0..groups + line_at {
         if clock < groups {
             let group = &mut ring[clock % RING];
             let queries = if clock < whole.len() { &whole[clock] } else { &padded };
             for (query, &asked) in group.query.iter_mut().zip(queries) {
                 *query = asked ^ flip;
             }
-            if ONE {
-                for i in 0..GROUP {
-                    (group.at[i], group.own[i]) = grid::place(only, scale.position(group.query[i]));
-                }
-            } else {
-                let mut positions = [0; GROUP];
-                for (position, &query) in positions.iter_mut().zip(&group.query) {
-                    *position = scale.position(query);
-                }
-                for (i, &position) in positions.iter().enumerate() {
-                    (group.at[i], group.own[i]) = grid.place(position);
-                }
-            }
-            for unit in &mut group.at {
-                *unit = (*unit).min(grid.last_unit);
-            }
-            for &unit in &group.at {
-                grid.prefetch(unit);
+            // SAFETY: the caller guarantees the CPU features of `S`.
+            unsafe { S::root::<ONE>(arrays, grid.shape.root, &group.words(), &mut group.places) }
+        }
+        for step in 1..=steps {
+            let start = step * STEP_AHEAD;
+            if clock >= start && clock - start < groups {
+                let group = &mut ring[(clock - start) % RING];
+                // SAFETY: the caller guarantees the CPU features of `S`; `grid` guarantees its segments, of which
+                // there is one if there is a step.
+                unsafe { S::step(arrays, &group.words(), &mut group.places) }
             }
         }
-        if clock >= UNIT_AHEAD && clock - UNIT_AHEAD < groups {
-            let group = &mut ring[(clock - UNIT_AHEAD) % RING];
+        if clock >= unit_at && clock - unit_at < groups {
+            let group = &mut ring[(clock - unit_at) % RING];
+            // SAFETY: the caller guarantees the CPU features of `S`; `grid` guarantees its units.
+            unsafe { S::lines::<ONE>(arrays, &mut group.places) }
             for i in 0..GROUP {
-                // SAFETY: units were clamped to `last_unit` when they were prefetched.
-                let (at, own) = unsafe { grid.marks_before(group.at[i], group.own[i]) };
-                let at = at.min(last);
-                (group.at[i], group.own[i]) = (at, own.into());
-                lines.prefetch(at as usize);
-                lines.prefetch(at as usize + usize::from(own));
+                plan.tuple_lines.prefetch(group.at(i) as usize);
+                plan.tuple_lines.prefetch(group.at(i) as usize + group.own(i) as usize);
             }
         }
-        if clock >= LINE_AHEAD {
-            let number = clock - LINE_AHEAD;
+        if clock >= line_at {
+            let number = clock - line_at;
             let first = number * GROUP;
-            // SAFETY: the caller guarantees the CPU features of `S`; lines were clamped when they were
-            // prefetched.
-            let hits = unsafe { Found::<S, W>::new(plan, &ring[number % RING]) };
+            // SAFETY: the caller guarantees the CPU features of `S`; `Simd::lines` clamps lines.
+            let hits = unsafe { Found::<S, W, ONE>::new(plan, &ring[number % RING]) };
             // The length of whole groups is a constant.
             if number < whole.len() {
                 output.each(first, GROUP, hits);
@@ -207,7 +212,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
 ///
 /// Each query is compared with the keys of one line. A few queries are *late*: all keys of that line are
 /// below them, so they may be in a later line. These are answered after the others.
-struct Found<'a, S, W> {
+struct Found<'a, S, W, const ONE: bool> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
     simd: PhantomData<S>,
@@ -231,19 +236,19 @@ impl Said {
     }
 }
 
-impl<'a, S: Simd, W: Word> Found<'a, S, W> {
+impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     /// # Safety
     /// The caller guarantees the CPU features of `S`, and that `group.at` are numbers of tuple lines.
     #[inline(always)]
     unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
-        debug_assert!(group.at.iter().all(|&at| at as usize <= plan.tuple_lines.last()));
+        debug_assert!((0..GROUP).all(|i| group.at(i) as usize <= plan.tuple_lines.last()));
         Self { plan, group, simd: PhantomData }
     }
 
     /// Returns the tuple line of query `i`, and the query.
     #[inline(always)]
     fn line(&self, i: usize) -> (&'a line::Line, W) {
-        let (at, query) = (self.group.at[i], self.group.query[i]);
+        let (at, query) = (self.group.at(i), self.group.query[i]);
         // SAFETY: the caller of `new` guarantees that `at` is the number of a tuple line.
         (unsafe { self.plan.tuple_lines.at_known(at as usize) }, query)
     }
@@ -255,9 +260,25 @@ impl<'a, S: Simd, W: Word> Found<'a, S, W> {
         let (line, query) = self.line(i);
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
         let slots = unsafe { equal::<S, W>(line, n, query) };
+        if ONE {
+            let found = slots != 0;
+            let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
+            *late |= (self.group.own(i) & u32::from(!found)) << i;
+            return (select_unpredictable(found, value, B::default()), found);
+        }
+        // Where keys crowd, many queries are right of a mark: both lines are compared without a branch.
+        let own = self.group.own(i);
+        let next = (self.group.at(i) + own).min(self.plan.tuple_lines.last() as u32);
+        // SAFETY: the number is clamped to the last line.
+        let next = unsafe { self.plan.tuple_lines.at_known(next as usize) };
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+        let more = unsafe { equal::<S, W>(next, n, query) };
+        let line = select_unpredictable(slots != 0, line, next);
+        let slots = select_unpredictable(slots != 0, slots, more);
         let found = slots != 0;
         let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
-        *late |= (self.group.own[i] & u32::from(!found)) << i;
+        let ends = W::read(&next[(n - 1) * W::BYTES..]) < query;
+        *late |= (own & u32::from(ends) & u32::from(!found)) << i;
         (select_unpredictable(found, value, B::default()), found)
     }
 
@@ -270,11 +291,11 @@ impl<'a, S: Simd, W: Word> Found<'a, S, W> {
     }
 }
 
-impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
+impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, ONE> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        unsafe { settle::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
+        unsafe { settle::<S, W, B>(self.plan, self.group.at(i), self.group.query[i]) }
     }
 
     #[inline(always)]
@@ -288,7 +309,8 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
         }
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
         let mut late = unsafe { said.equal::<S>(GROUP, n as u32) };
-        for ((rank, at), slot) in ranks.iter_mut().zip(self.group.at).zip(said.0) {
+        for ((rank, place), slot) in ranks.iter_mut().zip(self.group.places.0).zip(said.0) {
+            let at = place as u32;
             *rank = (u64::from(at) * n as u64 + u64::from(u32::from_le(slot))).min(self.plan.tuples);
         }
         while let Some(i) = next(&mut late, ranks.len()) {

@@ -1,18 +1,19 @@
 //! The arrays of a file's grid, checked to be inside its bytes.
 
-use crate::arch;
+use crate::arch::lanes::Arrays;
 use pleach_format::Header;
-use pleach_format::grid::{self, BLOCK_UNITS, GridGeometry, Segment};
+use pleach_format::grid::{GridGeometry, Place};
+use pleach_format::key::Word;
 use std::marker::PhantomData;
 
-/// The arrays of a grid: segments, units and supers.
+/// The arrays of a grid: segments and units.
 #[derive(Clone, Copy)]
 pub(crate) struct GridPlan<'a> {
-    segments: *const [u8; 8],
+    segments: *const [u8; 16],
     units: *const [u8; 8],
-    supers: *const [u8; 4],
-    last_segment: usize,
-    pub(super) last_unit: u32,
+    /// Number of the last segment; 0 if there is none, and then no step leads to it.
+    last_segment: u32,
+    last_unit: u32,
     pub(super) shape: GridGeometry,
     bytes: PhantomData<&'a [u8]>,
 }
@@ -29,53 +30,45 @@ impl<'a> GridPlan<'a> {
         let section = bytes.get(usize::try_from(offset).ok()?..)?;
         let section = section.get(..usize::try_from(shape.bytes()).ok()?)?;
         let count = |number: u64| usize::try_from(number).ok();
-        let (segments, _) = section.as_chunks::<8>();
+        let (segments, _) = section.as_chunks::<16>();
         let (units, _) = section.get(count(shape.units_at)?..)?.as_chunks::<8>();
-        let (supers, _) = section.get(count(shape.supers_at)?..)?.as_chunks::<4>();
         Some(Self {
             segments: segments.get(..count(shape.segments)?)?.as_ptr(),
             units: units.get(..count(shape.units)?)?.as_ptr(),
-            supers: supers.get(..count(shape.supers)?)?.as_ptr(),
-            last_segment: count(shape.segments)?.checked_sub(1)?,
+            last_segment: u32::try_from(shape.segments).ok()?.saturating_sub(1),
             last_unit: u32::try_from(shape.units).ok()?.checked_sub(1)?,
             shape,
             bytes: PhantomData,
         })
     }
 
+    /// Returns the arrays that places lead into, the tuple lines among them: their start, and the number of the
+    /// last.
     #[inline(always)]
-    pub(super) fn segment(&self, number: usize) -> Segment {
-        // SAFETY: `new` guarantees `last_segment + 1` segments that live for 'a; the index is clamped to the
-        // last.
-        Segment::from_bytes(unsafe { &*self.segments.add(number.min(self.last_segment)) })
+    pub(super) fn arrays(&self, (lines, last_line): (*const u8, usize)) -> Arrays {
+        Arrays {
+            segments: self.segments,
+            last_segment: self.last_segment,
+            units: self.units,
+            last_unit: self.last_unit,
+            lines: lines.cast(),
+            last_line: last_line as u32,
+        }
     }
 
-    /// Returns unit and cell of a position.
-    #[inline(always)]
-    pub(super) fn place(&self, position: u32) -> (u32, u32) {
-        let (segment, inside) = grid::segment_of(position, self.shape.segment_bits);
-        grid::place(self.segment(segment), inside)
-    }
-
-    #[inline(always)]
-    pub(super) fn prefetch(&self, unit: u32) {
-        arch::prefetch(self.units.wrapping_add(unit as usize));
-    }
-
-    /// Returns the number of marks before a cell, and whether the cell itself has one.
-    ///
-    /// # Safety
-    /// `unit` is at most `last_unit`.
-    #[inline(always)]
-    pub(super) unsafe fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
-        debug_assert!(unit <= self.last_unit);
-        let unit = unit as usize;
-        // SAFETY: `new` guarantees `last_unit + 1` units that live for 'a; the caller guarantees that `unit`
-        // is at most `last_unit`.
-        let bits = u64::from_le_bytes(unsafe { *self.units.add(unit) });
-        // SAFETY: `new` guarantees one super for each started block of units, and that they live for 'a.
-        let counted = u32::from_le_bytes(unsafe { *self.supers.add(unit / BLOCK_UNITS as usize) });
-        let (marks, own) = grid::marks_before(bits, cell);
-        (counted.wrapping_add(marks), own)
+    /// Returns the line of a word, or one left of it.
+    #[inline]
+    pub(super) fn line<W: Word>(&self, lines: (*const u8, usize), word: W) -> u32 {
+        let arrays = self.arrays(lines);
+        let mut place = self.shape.root.place(word);
+        for _ in 0..self.shape.steps {
+            if place.what & Place::SEGMENT == 0 {
+                break;
+            }
+            // SAFETY: `new` guarantees these segments, of which there is one if there is a step.
+            place = unsafe { arrays.segment(place.at) }.place(word);
+        }
+        // SAFETY: `new` guarantees the units.
+        unsafe { arrays.line(place) }.0
     }
 }

@@ -57,6 +57,12 @@ impl<'a> Lines<'a> {
         self.last
     }
 
+    /// Returns the address of the first line.
+    #[inline(always)]
+    pub(super) fn start(&self) -> *const u8 {
+        self.first.cast()
+    }
+
     /// Prefetches the line at `index`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {

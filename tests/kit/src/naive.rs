@@ -83,85 +83,118 @@ fn borders<W: Word>(children: &[(W, W, W)]) -> Vec<Border<W>> {
     children.windows(2).map(|pair| Border { last: pair[0].2, first: pair[1].0, second: pair[1].1 }).collect()
 }
 
-/// The grid above lines with these last words, the smallest word being `low`, its units and its parameters; a
-/// unit for so many borders, if `always` also where the builder makes none.
-fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, GridParameters)> {
-    let high = *lasts.last()?;
+/// The arrays of a grid, as lists.
+struct Arrays {
+    /// Base, first and form of each segment.
+    segments: Vec<(u64, u32, u32)>,
+    /// Marks of each unit, and how many there are before it.
+    units: Vec<(u32, u32)>,
+    cells_per_line: u64,
+    /// Borders by the segments on the way to them.
+    steps: [u64; 9],
+}
+
+/// The least width, as a power of two, of which a span has fewer than so many.
+fn width(span: u64, parts: u64) -> u32 {
+    (0..64).find(|&shift| span >> shift < parts).unwrap_or(63)
+}
+
+/// Where borders with these last words have their marks, in cells of a width, and how many are late.
+fn marks(lasts: &[u64], shift: u32) -> (Vec<u64>, u64) {
+    let (mut marks, mut late): (Vec<u64>, u64) = (Vec::new(), 0);
+    for (at, last) in lasts.iter().enumerate() {
+        let cell = (last - lasts[0]) >> shift;
+        late += u64::from(at >= 2 && *last != lasts[at - 1] && marks[at - 2] >= cell);
+        marks.push(marks.last().map_or(cell, |mark| cell.max(mark + 1)));
+    }
+    (marks, late)
+}
+
+/// Divides borders that begin behind line `line`.
+fn divide(lasts: &[u64], line: u32, steps: usize, all: &mut Arrays) -> (u64, u32, u32) {
+    let (base, span, count) = (lasts[0], lasts[lasts.len() - 1] - lasts[0], lasts.len() as u64);
+    if steps > 0 && count <= 8 {
+        let shift = width(span, 24);
+        let (marks, late) = marks(lasts, shift);
+        if late == 0 && marks.iter().all(|&mark| mark < 24) {
+            all.steps[steps] += count;
+            let bits = marks.iter().fold(0, |bits, mark| bits | 1 << mark);
+            return (base, line, shift << 26 | 2 << 24 | bits);
+        }
+    }
+    let shift = width(span, (count * all.cells_per_line * 2).clamp(32, 1 << 29));
+    let (marks, late) = marks(lasts, shift);
+    if span == 0 || steps == 8 || late <= count / 128 {
+        let first = all.units.len();
+        let own = (span >> shift) / 32 + 1;
+        let units = own.max(marks[marks.len() - 1] / 32 + 1);
+        for unit in 0..units {
+            let here = marks.iter().filter(|&mark| mark / 32 == unit);
+            let before = marks.iter().filter(|&mark| mark / 32 < unit).count() as u32;
+            all.units.push((here.fold(0, |bits, mark| bits | 1 << (mark % 32)), line + before));
+        }
+        all.steps[steps] += count;
+        return (base, first as u32, shift << 26 | 1 << 24 | (own - 1) as u32);
+    }
+    let shift = width(span, (count / 4).max(2).next_power_of_two());
+    let parts = (span >> shift) + 1;
+    let first = all.segments.len();
+    all.segments.resize(first + parts as usize, (0, 0, 0));
+    for part in 0..parts {
+        let before = lasts.partition_point(|last| (last - base) >> shift < part);
+        let end = lasts.partition_point(|last| (last - base) >> shift <= part);
+        let at = line + before as u32;
+        let made = if before == end {
+            (u64::MAX, at, 2 << 24)
+        } else {
+            divide(&lasts[before..end], at, steps + 1, all)
+        };
+        all.segments[first + part as usize] = made;
+    }
+    (base, first as u32, shift << 26 | (parts - 1) as u32)
+}
+
+/// The grid above lines with these last words, its units and its parameters; if `always` also where the builder
+/// makes none.
+fn grid<W: Word>(lasts: &[W], always: bool) -> Option<(Vec<u8>, u64, GridParameters)> {
     let lines = lasts.len() as u64;
-    if W::BYTES > 8 || (lines < 64 && !always) {
+    if W::BYTES > 8 || lines < 2 || (lines < 64 && !always) {
         return None;
     }
-    let borders_per_unit = [(8192, 2), (65536, 4), (u64::MAX, 7)].into_iter().find(|rule| lines <= rule.0)?.1;
-    let word = |word: W| word.to_u128();
-    let bits = 128 - (word(high) - word(low)).leading_zeros();
-    let position = |of: W| {
-        let distance = word(of).clamp(word(low), word(high)) - word(low);
-        if bits < 32 { distance << (32 - bits) } else { distance >> (bits - 32) }
-    };
-    for b in [0, 8, 12, 16] {
-        if b > 0 && lines >> b < 4 {
-            break;
-        }
-        let segment = |position: u128| (position >> (32 - b)) as usize;
-        let inside = |position: u128| (position << b) % (1 << 32);
-        let mut segments = vec![(0u128, 0u128); segment(position(high)) + 1];
-        lasts.iter().for_each(|&last| segments[segment(position(last))].1 += 1);
-        let (mut first, last) = (0, segments.len() - 1);
-        for (number, (start, units)) in segments.iter_mut().enumerate() {
-            *start = first;
-            *units = units.div_ceil(borders_per_unit);
-            first += *units;
-            if number == last {
-                let end = inside(position(high));
-                *units = (*units << 32) / (end + 1);
-                first = *start + ((*units * end) >> 32) + 1;
-            }
-        }
-        let units = first + 1;
-        let cell = |of: W| {
-            let (start, units) = segments[segment(position(of))];
-            let scaled = inside(position(of)) * units;
-            ((start + (scaled >> 32)) * 48 + ((scaled % (1 << 32) * 48) >> 32)) as usize
-        };
-        let mut marks: Vec<usize> = Vec::new();
-        for &last in lasts {
-            let after = marks.last().map_or(0, |mark| mark + 1);
-            marks.push(cell(last).max(after));
-        }
-        let is_late = |at: usize| lasts[at] != lasts[at - 1] && marks[at - 2] >= cell(lasts[at]);
-        let late = (2..lasts.len()).filter(|&at| is_late(at)).count() as u64;
-        if late > lines / 128 && !(always && b == 0) {
-            continue;
-        }
-        marks.pop();
-        let mut bytes = Vec::new();
-        for (start, units) in segments {
-            bytes.extend_from_slice(&(start as u32).to_le_bytes());
-            bytes.extend_from_slice(&(units as u32).to_le_bytes());
-        }
-        bytes.resize(bytes.len().next_multiple_of(128), 0);
-        let before = |unit: u128| marks.iter().filter(|&&mark| (mark as u128) < unit * 48).count() as u64;
-        for unit in 0..units {
-            let own = marks.iter().filter(|&&mark| mark as u128 / 48 == unit);
-            let marked = own.fold(0u64, |marked, mark| marked | 1 << (mark % 48));
-            let count = before(unit) - before(unit / 1024 * 1024);
-            bytes.extend_from_slice(&(count << 48 | marked).to_le_bytes());
-        }
-        bytes.resize(bytes.len().next_multiple_of(128), 0);
-        for block in 0..units.div_ceil(1024) {
-            bytes.extend_from_slice(&(before(block * 1024) as u32).to_le_bytes());
-        }
-        bytes.extend_from_slice(&[0; 64]);
-        let parameters = GridParameters {
-            word_bytes: (W::BYTES as u32).into(),
-            segment_bits: b.into(),
-            low: (word(low) as u64).into(),
-            high: (word(high) as u64).into(),
-            reserved: [0; 40],
-        };
-        return Some((bytes, units as u64, parameters));
+    let lasts: Vec<u64> = lasts[..lasts.len() - 1].iter().map(|last| last.to_u128() as u64).collect();
+    let cells_per_line =
+        [(8192, 16), (1 << 20, 8), (u64::MAX, 4)].into_iter().find(|rule| lines <= rule.0)?.1;
+    let mut all = Arrays { segments: Vec::new(), units: Vec::new(), cells_per_line, steps: [0; 9] };
+    let (base, first, form) = divide(&lasts, 0, 0, &mut all);
+    if all.units.is_empty() {
+        all.units.push((0, 0));
     }
-    None
+    let most = (0..9).rfind(|&steps| all.steps[steps] > 0)?;
+    let usual = (0..=most).find(|&steps| all.steps[steps + 1..].iter().sum::<u64>() <= lines / 50)?;
+    let mut bytes = Vec::new();
+    for &(base, first, form) in &all.segments {
+        bytes.extend_from_slice(&base.to_le_bytes());
+        bytes.extend_from_slice(&first.to_le_bytes());
+        bytes.extend_from_slice(&form.to_le_bytes());
+    }
+    bytes.resize(bytes.len().next_multiple_of(128), 0);
+    for &(marks, before) in &all.units {
+        bytes.extend_from_slice(&marks.to_le_bytes());
+        bytes.extend_from_slice(&before.to_le_bytes());
+    }
+    bytes.extend_from_slice(&[0; 64]);
+    let parameters = GridParameters {
+        word_bytes: (W::BYTES as u32).into(),
+        steps: (most as u32).into(),
+        usual_steps: (usual.max(usize::from(most > 0)) as u32).into(),
+        gap: 0.into(),
+        segments: (all.segments.len() as u64).into(),
+        base: base.into(),
+        first: first.into(),
+        form: form.into(),
+        reserved: [0; 24],
+    };
+    Some((bytes, all.units.len() as u64, parameters))
 }
 
 /// Which files have a grid.
@@ -214,9 +247,9 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
             spine_parameters(K::Word::BYTES, &spine, flagged).into(),
         ),
     ];
-    if let (true, Some(first)) = (with != Grid::No, words.first()) {
+    if with != Grid::No {
         let lasts: Vec<K::Word> = children.iter().map(|child| child.2).collect();
-        let made = grid(&lasts, first.0, with == Grid::Always);
+        let made = grid(&lasts, with == Grid::Always);
         contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
     }
     let mut block = Superblock::new(K::TYPE, V::TYPE);

@@ -134,7 +134,13 @@ fn draw_levels(header: &Header, text: &mut String) {
     let lines = counted(levels, "spine line");
     let _ = match &header.grid {
         None => writeln!(text, "\na look-up reads {lines} and one tuple line"),
-        Some(_) => writeln!(text, "\na look-up reads a unit of the grid, or {lines}, and one tuple line"),
+        Some((_, shape)) => {
+            let segments = match shape.usual_steps {
+                0 => String::new(),
+                steps => format!("up to {}, ", counted(steps.into(), "segment")),
+            };
+            writeln!(text, "\na look-up reads {segments}a unit of the grid, or {lines}, and one tuple line")
+        }
     };
     for (level, shape) in header.spine.levels.iter().enumerate().rev() {
         let _ = writeln!(
