@@ -70,7 +70,8 @@ const MARKED: u32 = 2;
 pub struct Place {
     /// Number of a segment, of a unit or of a line.
     pub at: u32,
-    /// [`Place::SEGMENT`], or [`Place::UNIT`] and the number of the cell, or 1 if the cell has a mark, else 0.
+    /// [`Place::SEGMENT`], or [`Place::UNIT`] and the number of the cell. Of a line, 1 if the word may be right of
+    /// it, else 0.
     pub what: u32,
 }
 

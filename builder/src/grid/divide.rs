@@ -24,6 +24,8 @@ const MARKED_LINES_MAX: usize = 8;
 const CELLS_PER_LINE: [(u64, u64); 3] = [(1 << 13, 16), (1 << 20, 8), (u64::MAX, 4)];
 /// Lines that are looked at by one task.
 pub(super) const TASK_LINES: usize = 1 << 16;
+/// Lines whose late ones are counted before it is asked whether there are too many.
+pub(super) const LATE_LINES: usize = 16 * TASK_LINES;
 
 /// What became of a run: numbers are those in its own arrays.
 #[derive(Debug, Default)]
@@ -94,7 +96,7 @@ impl Rule {
 }
 
 /// Counts late lines among consecutive borders, as if no mark before them had been in the way.
-pub(super) fn late<W: KeyLane>(lasts: &[W], base: u64, shift: u32) -> u64 {
+fn late<W: KeyLane>(lasts: &[W], base: u64, shift: u32) -> u64 {
     let (mut marks, mut previous, mut late) = ([None::<u64>; 2], None, 0);
     for &last in lasts {
         let cell = (wide(last) - base) >> shift;
@@ -106,16 +108,19 @@ pub(super) fn late<W: KeyLane>(lasts: &[W], base: u64, shift: u32) -> u64 {
     late
 }
 
-/// Counts late lines, a task at a time, until they are more than `allowed`.
-fn late_in_tasks<W: KeyLane>(lasts: &[W], base: u64, shift: u32, allowed: u64) -> u64 {
+/// Counts late lines in tasks: the number does not depend on the threads.
+pub(super) fn late_in_tasks<W: KeyLane>(lasts: &[W], base: u64, shift: u32) -> u64 {
+    let of =
+        |task: usize| late(&lasts[task * TASK_LINES..lasts.len().min((task + 1) * TASK_LINES)], base, shift);
+    parallel::map(lasts.len().div_ceil(TASK_LINES), of).iter().sum()
+}
+
+/// Counts late lines, some tasks at a time, until they are more than `allowed`.
+fn late_up_to<W: KeyLane>(lasts: &[W], base: u64, shift: u32, allowed: u64) -> u64 {
     let mut count = 0;
     // Crowded keys show in the first tasks: others are not looked at.
-    for tasks in lasts.chunks(TASK_LINES * 16) {
-        let parts = tasks.chunks(TASK_LINES);
-        let of = |part: usize| {
-            late(&tasks[part * TASK_LINES..tasks.len().min((part + 1) * TASK_LINES)], base, shift)
-        };
-        count += parallel::map(parts.len(), of).iter().sum::<u64>();
+    for tasks in lasts.chunks(LATE_LINES) {
+        count += late_in_tasks(tasks, base, shift);
         if count > allowed {
             break;
         }
@@ -182,7 +187,7 @@ impl Divided {
             return segment;
         }
         let late =
-            |shift, allowed| Ok::<_, std::convert::Infallible>(late_in_tasks(lasts, base, shift, allowed));
+            |shift, allowed| Ok::<_, std::convert::Infallible>(late_up_to(lasts, base, shift, allowed));
         let Ok(choice) = rule.choose(count, top - base, steps, late);
         let segment = match choice {
             Choice::Cells(shift) => {

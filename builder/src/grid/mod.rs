@@ -13,9 +13,8 @@ use crate::external::Spills;
 use crate::lines::Lasts;
 use crate::overflow::Overflow;
 use crate::pack::KeyLane;
-use crate::parallel;
 use crate::section::Extra;
-use divide::{Choice, Divided, Marker, Rule, TASK_LINES, late, of_parts, wide};
+use divide::{Choice, Divided, LATE_LINES, Marker, Rule, TASK_LINES, late_in_tasks, of_parts, wide};
 use pleach_format::grid::{GUARD_BYTES, GridGeometry, Parts, SEGMENT_BYTES, STEPS_MAX, Segment};
 use pleach_format::section::Tag;
 use zerocopy::IntoBytes;
@@ -67,13 +66,8 @@ impl<W: KeyLane> Maker<'_, W> {
     fn late(&self, from: u64, to: u64, (base, shift): (u64, u32), allowed: u64) -> Result<u64, BuildError> {
         let (mut at, mut count) = (from, 0);
         while at < to && count <= allowed {
-            let end = to.min(at + 16 * TASK_LINES as u64);
-            let lasts = self.lasts.range(at, end)?;
-            let tasks = lasts.len().div_ceil(TASK_LINES);
-            let of = |task: usize| {
-                late(&lasts[task * TASK_LINES..lasts.len().min((task + 1) * TASK_LINES)], base, shift)
-            };
-            count += parallel::map(tasks, of).iter().sum::<u64>();
+            let end = to.min(at + LATE_LINES as u64);
+            count += late_in_tasks(&self.lasts.range(at, end)?, base, shift);
             at = end;
         }
         Ok(count)

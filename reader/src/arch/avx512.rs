@@ -4,6 +4,7 @@ use super::lanes::{Arrays, LANES, Lanes};
 use super::prefetch;
 use super::{Isa, Simd};
 use pleach_format::grid::{MARKS, Place, Segment};
+use pleach_format::key::Word;
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
@@ -86,7 +87,7 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn root<const ONE: bool>(arrays: &Arrays, root: Segment, words: &Lanes, places: &mut Lanes) {
         let bytes = root.to_bytes();
-        let (base, rest) = (u64::from_le_bytes(first8(&bytes)), u64::from_le_bytes(first8(&bytes[8..])));
+        let (base, rest) = (<u64 as Word>::read(&bytes), <u64 as Word>::read(&bytes[8..]));
         // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let (base, rest) = (_mm512_set1_epi64(base.cast_signed()), _mm512_set1_epi64(rest.cast_signed()));
@@ -169,12 +170,6 @@ impl Simd for Avx512 {
             store_lanes(_mm512_mask_or_epi64(at, own, at, _mm512_set1_epi64(1 << 32)), places);
         }
     }
-}
-
-/// Returns the first 8 bytes of at least 8.
-#[inline(always)]
-fn first8(bytes: &[u8]) -> [u8; 8] {
-    bytes.first_chunk().copied().unwrap_or_default()
 }
 
 /// # Safety
