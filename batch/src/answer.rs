@@ -9,8 +9,6 @@ use crate::room::{Room, Shared};
 use crate::table::{Table, any_key, any_value};
 use pleach::{Strings, Typed, Value, ValueType};
 
-/// Keys of a task; a multiple of [`PIECE`].
-pub(crate) const TASK: usize = 16 * PIECE;
 /// Words of a piece's bitmap.
 const WORDS: usize = PIECE / 64;
 
@@ -149,17 +147,27 @@ struct Task<'a, T> {
 }
 
 /// Cuts buffers for as many keys as there are values into tasks.
-fn tasks<'a, T: Value>(values: Room<'a, T>, mut found: Found<'a>) -> impl Iterator<Item = Task<'a, T>> {
-    values.parts(TASK).enumerate().map(move |(number, values)| {
+fn tasks<'a, T: Value>(
+    values: Room<'a, T>,
+    mut found: Found<'a>,
+    pool: &Pool<'_>,
+) -> impl Iterator<Item = Task<'a, T>> + use<'a, T> {
+    let each = pool.task_keys(values.len());
+    values.parts(each).enumerate().map(move |(number, values)| {
         let found = found.take(values.len());
-        Task { first: number * TASK, values, found }
+        Task { first: number * each, values, found }
     })
 }
 
 /// Cuts a batch without values into tasks: number of the first key, number of keys.
-fn spans<'a>(keys: usize, mut found: Found<'a>) -> impl Iterator<Item = (usize, usize, Found<'a>)> {
-    (0..keys).step_by(TASK).map(move |first| {
-        let count = TASK.min(keys - first);
+fn spans<'a>(
+    keys: usize,
+    mut found: Found<'a>,
+    pool: &Pool<'_>,
+) -> impl Iterator<Item = (usize, usize, Found<'a>)> + use<'a> {
+    let each = pool.task_keys(keys);
+    (0..keys).step_by(each).map(move |first| {
+        let count = each.min(keys - first);
         (first, count, found.take(count))
     })
 }
@@ -268,7 +276,7 @@ impl Table {
             ),
             Keys::Texts(texts) => self.rank_texts(&self.strings::<()>()?, *texts, &mut task),
         };
-        pool.sum(tasks(Room::Slice(ranks), found), work)
+        pool.sum(tasks(Room::Slice(ranks), found, pool), work)
     }
 
     /// Searches for the place of many keys in the order of the file. The place of a null is 0.
@@ -286,7 +294,7 @@ impl Table {
             ),
             Keys::Texts(texts) => self.bound_texts(*texts, bound, &mut task),
         };
-        pool.sum(tasks(Room::Slice(ranks), Found::None), work).map(|_| ())
+        pool.sum(tasks(Room::Slice(ranks), Found::None, pool), work).map(|_| ())
     }
 
     pub(crate) fn typed<K: FromNumbers, V: Value>(&self) -> Result<Typed<'_, K, V>> {
@@ -311,13 +319,13 @@ impl Table {
                 self.key_type(),
                 K => {
                     let typed = self.typed::<K, V>()?;
-                    pool.sum(tasks(values, found), |task| self.get_numbers(&typed, numbers, task))
+                    pool.sum(tasks(values, found, pool), |task| self.get_numbers(&typed, numbers, task))
                 },
                 else Ok(0)
             ),
             Keys::Texts(texts) => {
                 let strings = self.strings::<V>()?;
-                pool.sum(tasks(values, found), |task| self.get_texts(&strings, *texts, task))
+                pool.sum(tasks(values, found, pool), |task| self.get_texts(&strings, *texts, task))
             }
         }
     }
@@ -328,13 +336,13 @@ impl Table {
                 self.key_type(),
                 K => {
                     let typed = self.typed::<K, ()>()?;
-                    pool.sum(spans(keys.len(), found), |span| self.contains_numbers(&typed, numbers, span))
+                    pool.sum(spans(keys.len(), found, pool), |span| self.contains_numbers(&typed, numbers, span))
                 },
                 else Ok(0)
             ),
             Keys::Texts(texts) => {
                 let strings = self.strings::<()>()?;
-                pool.sum(spans(keys.len(), found), |span| self.contains_texts(&strings, *texts, span))
+                pool.sum(spans(keys.len(), found, pool), |span| self.contains_texts(&strings, *texts, span))
             }
         }
     }

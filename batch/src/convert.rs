@@ -6,6 +6,8 @@ use pleach_format::logical::Ratio;
 
 /// Keys of a piece; a multiple of 64.
 pub(crate) const PIECE: usize = 1024;
+/// Maximum keys of a task: some pieces.
+pub(crate) const TASK: usize = 16 * PIECE;
 
 /// Where a number is among the keys of a type.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Values that are not numbers, and whole tuples.
 
-use crate::answer::TASK;
 use crate::convert::FromNumbers;
+use crate::convert::TASK;
 use crate::error::{BatchError, Result};
 use crate::pool::Pool;
 use crate::table::{Table, any_key, any_value};

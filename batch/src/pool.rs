@@ -1,7 +1,7 @@
 //! The threads of a batch.
 
+use crate::convert::{PIECE, TASK};
 use crate::error::{BatchError, Result};
-use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Tasks that a thread gets before the caller is asked whether to go on.
@@ -75,6 +75,12 @@ impl<'a> Pool<'a> {
         self.threads.as_ref().map_or(1, |pool| pool.current_num_threads())
     }
 
+    /// Returns the keys of a task of a batch.
+    pub(crate) fn task_keys(&self, keys: usize) -> usize {
+        let threads = self.threads.as_deref();
+        threads.map_or(TASK, |pool| pleach_pool::task_queries(Some(pool), keys, TASK)).next_multiple_of(PIECE)
+    }
+
     /// Runs `work`, which may use rayon, with these threads.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match &self.threads {
@@ -97,10 +103,8 @@ impl<'a> Pool<'a> {
                 return Ok(sum);
             }
             sum += match &self.threads {
-                Some(pool) if round.len() > 1 => pool.install(|| {
-                    round.into_par_iter().map(&work).try_reduce(|| 0, |one, other| Ok(one + other))
-                })?,
-                _ => round.into_iter().try_fold(0, |sum, task| work(task).map(|found| sum + found))?,
+                Some(pool) => pleach_pool::sum(Some(pool), round, &work)?,
+                None => round.into_iter().try_fold(0, |sum, task| work(task).map(|found| sum + found))?,
             };
             if self.go_on.is_some_and(|go_on| !go_on()) {
                 return Err(BatchError::Interrupted);
