@@ -8,7 +8,7 @@
 use crate::columns;
 use crate::error::BuildError;
 use crate::job::{Extras, Job, with_lanes};
-use crate::lines::LineWriter;
+use crate::lines::Lines;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::parallel;
@@ -17,6 +17,7 @@ use crate::reader::Reader;
 use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::section::Extra;
 use crate::sections;
+use crate::shorten::{Finished, Seen, ShortWriter};
 use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
@@ -301,10 +302,9 @@ impl Emit<'_> {
     fn run<W: KeyLane, B: ValueLane>(&self) -> Result<Summary, BuildError> {
         let job = self.job;
         let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
-        let mut writer = {
-            let masked = matches!(self.coder, Coder::Mask(_));
-            LineWriter::<W, B>::new(job.output, job.spills, job.watch, &plan, (masked, job.options.grid))
-        };
+        let masked = matches!(self.coder, Coder::Mask(_));
+        let mut writer = ShortWriter::<W, B>::new(job.setting(plan, masked));
+        let mut seen = Seen::default();
         let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
         let mut totals = Totals::default();
         let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
@@ -322,18 +322,36 @@ impl Emit<'_> {
                 }
             }
             if keys.len() == BATCH_TUPLES {
-                writer.append(Columns { keys: &keys[..], values: &values[..] })?;
+                let rows = Columns { keys: &keys[..], values: &values[..] };
+                seen.add(rows);
+                writer.append(rows)?;
                 keys.clear();
                 values.clear();
             }
             Ok(())
         })?;
-        writer.append(Columns { keys: &keys[..], values: &values[..] })?;
-        let lines = writer.finish()?;
-        let mut sections = self.sections(&totals)?;
-        sections::append::<W, B>(job, &lines, &mut sections)?;
+        let rows = Columns { keys: &keys[..], values: &values[..] };
+        seen.add(rows);
+        writer.append(rows)?;
+        match writer.finish(&seen)? {
+            Finished::Full(lines) => self.complete::<W, B>(&lines, &totals, ends),
+            Finished::Four(lines) => self.complete::<u32, B>(&lines, &totals, ends),
+            Finished::Eight(lines) => self.complete::<u64, B>(&lines, &totals, ends),
+        }
+    }
+
+    /// Writes everything after the tuple lines.
+    fn complete<W: KeyLane, B: ValueLane>(
+        &self,
+        lines: &Lines<W>,
+        totals: &Totals,
+        ends: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Summary, BuildError> {
+        let job = self.job;
+        let mut sections = self.sections(totals)?;
+        sections::append::<W, B>(job, lines, &mut sections)?;
         let extras = Extras { sections, byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()) };
-        job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)
+        job.finish(lines, extras, self.rows, self.sorted_input, self.sorted.runs)
     }
 
     fn sections(&self, totals: &Totals) -> Result<Vec<Extra<'_>>, BuildError> {

@@ -59,12 +59,12 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     let key_type = job.schema.key_type;
     let too_large = || BuildError::TooLarge { what: "a column", found: lines.tuples, limit: u64::MAX >> 8 };
     let shape = |bytes: usize| ColumnGeometry::fixed(lines.tuples, bytes as u64).ok_or_else(too_large);
-    let mut sections = vec![section(Tag::KEYS, false, shape(W::BYTES)?, move |add| {
+    let mut sections = vec![section(Tag::KEYS, false, shape(key_type.bytes())?, move |add| {
         let mut native = Vec::new();
         lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {
             native.clear();
             for tuple in tuples {
-                push_native_key(key_type, tuple.key.to_u128(), &mut native);
+                push_native_key(key_type, lines.key(tuple.key), &mut native);
             }
             add(&native)
         })

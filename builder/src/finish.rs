@@ -133,10 +133,11 @@ pub(crate) fn finish<W: KeyLane>(
         block.min_key = bytes_prefix(min);
         block.max_key = bytes_prefix(max);
     } else if let (Some(min), Some(max)) = (lines.min, lines.max) {
-        block.min_key_len = (W::BYTES as u32).into();
-        block.max_key_len = (W::BYTES as u32).into();
-        block.min_key = key_prefix(min.to_u128(), W::BYTES);
-        block.max_key = key_prefix(max.to_u128(), W::BYTES);
+        let bytes = lines.short.map_or(W::BYTES, |short| short.key_bytes());
+        block.min_key_len = (bytes as u32).into();
+        block.max_key_len = (bytes as u32).into();
+        block.min_key = key_prefix(lines.key(min), bytes);
+        block.max_key = key_prefix(lines.key(max), bytes);
     }
     block.builder[..BUILDER.len()].copy_from_slice(BUILDER);
     let superblock = block.seal();
@@ -158,7 +159,7 @@ fn entries<W: KeyLane>(
     let spine_parameters = spine_parameters(geometry.key_bytes, spine, lines.spine.inexact);
     let mut entries = vec![
         Entry::new(Tag::META, false, 0, 0, head.meta.elements(), Parameters::NONE),
-        Entry::new(Tag::LINE, true, 0, 0, lines.tuples, line_parameters(geometry)),
+        Entry::new(Tag::LINE, true, 0, 0, lines.tuples, line_parameters(geometry, lines.short.as_ref())),
         Entry::new(Tag::SPINE, true, 0, 0, spine_lines, spine_parameters),
     ];
     let entry =

@@ -8,8 +8,10 @@ use crate::lines::Lines;
 use crate::observe::Watch;
 use crate::options::{BuildOptions, Summary};
 use crate::pack::KeyLane;
+use crate::plan::Plan;
 use crate::publish::{Descent, Output};
 use crate::section::Extra;
+use crate::shorten::Setting;
 use crate::source::Schema;
 use pleach_format::Mask;
 use pleach_format::key::Word;
@@ -64,7 +66,18 @@ pub(crate) struct Job<'a> {
     pub mask: Option<&'a Mask>,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Reports whether words may be shorter than keys.
+    pub(crate) fn shortens(&self) -> bool {
+        !self.options.wide && !self.schema.key_type.is_bytes()
+    }
+
+    /// Returns what the writers of lines need; `masked` if the words are those of byte keys.
+    pub(crate) fn setting(&self, plan: Plan, masked: bool) -> Setting<'a> {
+        let (output, spills, watch) = (self.output, self.spills, self.watch);
+        Setting { output, spills, watch, plan, masked, grid: self.options.grid, shortens: self.shortens() }
+    }
+
     /// Writes everything after the tuple lines.
     pub(crate) fn finish<W: KeyLane>(
         &self,

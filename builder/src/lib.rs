@@ -7,7 +7,8 @@
 //! source.rs    where tuples come from          pack.rs     tuples to tuple lines
 //! flow.rs      a build from start to end       lines.rs    2 MiB pieces, sums, on all threads
 //! words.rs     sorted? stream it : sort it     bytes.rs    the same for byte strings
-//! sort.rs      in memory                       spine.rs    levels above the tuple lines
+//! shorten.rs   words as short as keys allow    spine.rs    levels above the tuple lines
+//! sort.rs      in memory                       grid/       the segments of the grid
 //! external.rs  beyond memory                   finish.rs   table, superblock
 //! publish.rs   lock, rename, sync (storage.rs: system)
 //! remains.rs   what goes if the process ends early
@@ -55,6 +56,7 @@ pub mod rescale;
 mod section;
 mod sections;
 mod short;
+mod shorten;
 mod show;
 mod sort;
 pub mod source;

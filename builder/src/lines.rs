@@ -6,7 +6,7 @@
 //! `i` of the section is piece `i + 1` of the file.
 
 use crate::error::BuildError;
-use crate::external::Spills;
+use crate::external::{Spill, Spills};
 use crate::observe::Watch;
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
@@ -14,6 +14,7 @@ use crate::parallel;
 use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
 use crate::publish::Output;
 use crate::spine::{Bottom, Part, Spine};
+use pleach_format::Short;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
@@ -263,13 +264,17 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Passes all full lines to `take` again, in order.
-    fn reread(&self, take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> {
+    /// Passes all full lines to `take` again, in order. Those that were written are read from `output`.
+    fn reread(
+        &self,
+        output: Output<'_>,
+        take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
         if self.large {
             let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
             for at in 0..self.pieces {
                 self.watch.check()?;
-                self.output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
+                output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
                 take(&buffer)?;
             }
         }
@@ -280,11 +285,11 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Passes all tuples to `take` again, in order, and starts anew: what was written is dropped.
-    pub(crate) fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
+    /// Passes all tuples to `take` again, in order.
+    fn each(&self, output: Output<'_>, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
         let n = per_line::<W, B>();
         let mut tuples = Vec::new();
-        self.reread(&mut |lines| {
+        self.reread(output, &mut |lines| {
             // In blocks, so that the unpacked tuples stay in the cache and use little memory.
             for lines in lines.chunks(PIECE_LINES / 8) {
                 tuples.clear();
@@ -293,7 +298,40 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             }
             Ok(())
         })?;
-        take(&self.carry)?;
+        take(&self.carry)
+    }
+
+    /// Copies the lines that were written to a temporary file; `None` if all are in memory.
+    pub(crate) fn save(&self, spills: Spills<'_>) -> Result<Option<Spill>, BuildError> {
+        if !self.large {
+            return Ok(None);
+        }
+        let spill = spills.create()?;
+        let mut buffer = vec![0; PIECE_BYTES];
+        for at in 0..self.pieces {
+            self.watch.check()?;
+            let offset = LARGE_OFFSET + at * PIECE_BYTES as u64;
+            self.output.read(&mut buffer, offset)?;
+            spill.output().write(&buffer, offset)?;
+        }
+        Ok(Some(spill))
+    }
+
+    /// Cuts off what an earlier writer wrote after the lines of this one.
+    pub(crate) fn trim(&self) -> Result<(), BuildError> {
+        let written = if self.large { LARGE_OFFSET + self.pieces * PIECE_BYTES as u64 } else { 0 };
+        self.output.set_len(written)
+    }
+
+    /// Passes all tuples to `take` again, in order. Lines that were written are read where they were saved,
+    /// if they were, and remain in the file.
+    pub(crate) fn drain(self, saved: Option<&Spill>, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
+        self.each(saved.map_or(self.output, Spill::output), take)
+    }
+
+    /// Passes all tuples to `take` again, in order, and starts anew: what was written is dropped.
+    pub(crate) fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
+        self.each(self.output, take)?;
         if self.large {
             self.output.set_len(0)?;
         }
@@ -314,8 +352,8 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Completes the last line and the spine.
-    pub(crate) fn finish(mut self) -> Result<Lines<W>, BuildError> {
+    /// Completes the last line and the spine of words that may be short.
+    pub(crate) fn finish(mut self, short: Option<Short>) -> Result<Lines<W>, BuildError> {
         if !self.carry.is_empty() {
             let mut line = [0; LINE_BYTES];
             line::encode(self.carry.iter().map(|tuple| (tuple.key, tuple.value)), &mut line);
@@ -342,13 +380,14 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
         let lines = self.pieces * PIECE_LINES as u64 + last as u64;
         let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1, false));
-        let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(take))?;
+        let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(self.output, take))?;
         let written = if self.large { self.pieces } else { 0 };
         let rest = self.held.into_iter().chain(self.current).map(|mut piece| {
             piece.lines.truncate(piece.used);
             piece.lines
         });
         Ok(Lines {
+            short,
             tuples: self.tuples,
             lines,
             written,
@@ -364,6 +403,8 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
 
 /// A finished LINE section, whose end is still in memory.
 pub(crate) struct Lines<W> {
+    /// What the words are, if they are shorter than the keys.
+    pub short: Option<Short>,
     pub tuples: u64,
     pub lines: u64,
     /// Number of pieces already in the file, from [`LARGE_OFFSET`] on.
@@ -380,6 +421,11 @@ pub(crate) struct Lines<W> {
 }
 
 impl<W: KeyLane> Lines<W> {
+    /// Returns the key of a word, widened.
+    pub(crate) fn key(&self, word: W) -> u128 {
+        self.short.map_or(word.to_u128(), |short| short.key(word.low_u64()))
+    }
+
     /// Passes all lines on, in order; those already written are read back.
     fn each_piece(
         &self,

@@ -67,7 +67,8 @@ impl Harmonia {
 /// Sections of a file.
 ///
 /// The text form, which is also stored in files, is `lines,spine` followed by the optional sections: `grid`,
-/// `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT`.
+/// `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT`; and by `wide`, for words that are never shorter
+/// than numeric keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// A grid, if the keys are spread evenly enough.
@@ -78,13 +79,15 @@ pub struct Layout {
     pub packed: bool,
     /// The classic FAST tree.
     pub classic: bool,
+    /// Words as long as numeric keys, even if shorter ones tell them apart.
+    pub wide: bool,
     /// Harmonia's tree.
     pub harmonia: Option<Harmonia>,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { grid: true, columns: false, packed: false, classic: false, harmonia: None }
+        Self { grid: true, columns: false, packed: false, classic: false, wide: false, harmonia: None }
     }
 }
 
@@ -96,6 +99,7 @@ impl fmt::Display for Layout {
             (self.columns, "columns"),
             (self.packed, "packed"),
             (self.classic, "classic"),
+            (self.wide, "wide"),
         ];
         for (_, name) in parts.into_iter().filter(|(wanted, _)| *wanted) {
             write!(f, ",{name}")?;
@@ -109,7 +113,7 @@ impl fmt::Display for Layout {
 
 /// The layouts of this version, for messages.
 const USABLE: &str =
-    "use lines,spine and optionally grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
+    "use lines,spine and optionally grid, columns, packed, classic, wide, harmonia[:FANOUT[:PERCENT]]";
 
 /// The reason why a text is not a layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +147,7 @@ impl FromStr for Layout {
                 "columns" => layout.columns = true,
                 "packed" => layout.packed = true,
                 "classic" => layout.classic = true,
+                "wide" => layout.wide = true,
                 "btree" => return Err(refused(format!("unsupported layout '{text}'"))),
                 _ => match part
                     .strip_prefix("harmonia")
@@ -185,8 +190,8 @@ fn harmonia(part: &str, rest: &str) -> Result<Harmonia, LayoutError> {
 
 /// Options of a build.
 ///
-/// Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation` determine the bytes of
-/// the file. If the file replaces an index, the generation and the lineage of that index do, too.
+/// Only `unique`, `grid`, `columns`, `packed`, `classic`, `wide`, `harmonia` and `generation` determine the
+/// bytes of the file. If the file replaces an index, the generation and the lineage of that index do, too.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Treatment of equal keys; `None` keeps them all.
@@ -219,6 +224,8 @@ pub struct BuildOptions {
     pub packed: bool,
     /// Add the classic FAST tree, for measurements. Its words are in memory while it is built.
     pub classic: bool,
+    /// Make words as long as numeric keys, even if shorter ones tell them apart.
+    pub wide: bool,
     /// Add Harmonia's B+tree.
     pub harmonia: Option<Harmonia>,
 }
@@ -227,15 +234,15 @@ impl BuildOptions {
     /// Returns the requested sections.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        let Self { grid, columns, packed, classic, harmonia, .. } = *self;
-        Layout { grid, columns, packed, classic, harmonia }
+        let Self { grid, columns, packed, classic, wide, harmonia, .. } = *self;
+        Layout { grid, columns, packed, classic, wide, harmonia }
     }
 
     /// Replaces the requested sections.
     #[must_use]
     pub fn with_layout(self, layout: Layout) -> Self {
-        let Layout { grid, columns, packed, classic, harmonia } = layout;
-        Self { grid, columns, packed, classic, harmonia, ..self }
+        let Layout { grid, columns, packed, classic, wide, harmonia } = layout;
+        Self { grid, columns, packed, classic, wide, harmonia, ..self }
     }
 }
 
@@ -255,6 +262,7 @@ impl Default for BuildOptions {
             columns: false,
             packed: false,
             classic: false,
+            wide: false,
             harmonia: None,
         }
     }

@@ -4,16 +4,16 @@ use crate::columns;
 use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
 use crate::job::{Job, MakeExtras, with_lanes};
-use crate::lines::LineWriter;
+use crate::lines::Lines;
 use crate::options::{Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::parallel;
 use crate::plan::Plan;
 use crate::reader::Reader;
 use crate::sections;
+use crate::shorten::{Finished, Seen, ShortWriter};
 use crate::sort::Consume;
 use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Source, SourceError};
-use pleach_format::key::Word;
 
 impl Job<'_> {
     /// Builds from a source of words of `word_bytes` bytes.
@@ -32,18 +32,14 @@ impl Job<'_> {
         extras: &MakeExtras<'_>,
     ) -> Result<Summary, BuildError> {
         let plan = Plan::new(self.options.memory_bytes, size_of::<Tuple<W, B>>());
-        let (output, spills) = (self.output, self.spills);
-        let writer = LineWriter::<W, B>::new(
-            output,
-            spills,
-            self.watch,
-            &plan,
-            (self.mask.is_some(), self.options.grid),
-        );
-        let mut emitter = Emitter::new(self, writer);
+        let spills = self.spills;
+        let mut emitter =
+            Emitter::<W, B>::new(self, ShortWriter::new(self.setting(plan, self.mask.is_some())));
 
         let mut reader = Reader::new(source, self.watch, plan);
-        let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
+        let seen = Seen::default();
+        let mut intake =
+            Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, seen, rows: 0 };
         let chunk = || Chunk {
             keys: Column::with_width(W::BYTES),
             values: Column::with_width(B::BYTES),
@@ -58,22 +54,44 @@ impl Job<'_> {
             read?;
             std::mem::swap(&mut now, &mut next);
         }
-        let Intake { sorter, rows, .. } = intake;
+        let Intake { sorter, seen, rows, .. } = intake;
         drop((now, next));
         let sorted_input = sorter.is_none();
         let mut runs = 0;
         if let Some(sorter) = sorter {
+            emitter.writer.decide(&seen);
             runs = sorter.finish(&mut emitter)?;
         }
-        let lines = emitter.finish()?.finish()?;
-        let ends = |end: Option<W>| end.map_or(0, Word::to_u128);
+        let input = Input { rows, sorted_input, runs };
+        match emitter.finish()?.finish(&seen)? {
+            Finished::Full(lines) => self.complete::<W, B>(&lines, extras, input),
+            Finished::Four(lines) => self.complete::<u32, B>(&lines, extras, input),
+            Finished::Eight(lines) => self.complete::<u64, B>(&lines, extras, input),
+        }
+    }
+
+    /// Writes everything after the tuple lines.
+    fn complete<W: KeyLane, B: ValueLane>(
+        &self,
+        lines: &Lines<W>,
+        extras: &MakeExtras<'_>,
+        Input { rows, sorted_input, runs }: Input,
+    ) -> Result<Summary, BuildError> {
+        let ends = |end: Option<W>| end.map_or(0, |end| lines.key(end));
         let mut extras = extras(ends(lines.min), ends(lines.max));
         if self.options.columns {
-            extras.sections.extend(columns::of_lines::<W, B>(self, &lines)?);
+            extras.sections.extend(columns::of_lines::<W, B>(self, lines)?);
         }
-        sections::append::<W, B>(self, &lines, &mut extras.sections)?;
-        self.finish(&lines, extras, rows, sorted_input, runs)
+        sections::append::<W, B>(self, lines, &mut extras.sections)?;
+        self.finish(lines, extras, rows, sorted_input, runs)
     }
+}
+
+/// What a report says of the input.
+struct Input {
+    rows: u64,
+    sorted_input: bool,
+    runs: u64,
 }
 
 /// Receives chunks: writes them while they are in order, then gathers them for sorting.
@@ -83,12 +101,16 @@ struct Intake<'e, 'a, W, B> {
     job: &'a Job<'a>,
     spills: Spills<'a>,
     plan: Plan,
+    seen: Seen<W>,
     rows: u64,
 }
 
 impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
     fn take(&mut self, chunk: &Chunk) -> Result<(), BuildError> {
         let columns = columns::<W, B>(chunk)?;
+        if self.job.shortens() {
+            self.seen.add(columns);
+        }
         match &mut self.sorter {
             Some(sorter) => sorter.push(columns)?,
             None => self.take_sorted(columns)?,
@@ -144,7 +166,7 @@ fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>,
 /// Receives tuples in order, keeps those among equal keys that the options specify, and passes them on.
 struct Emitter<'a, W, B> {
     job: &'a Job<'a>,
-    writer: LineWriter<'a, W, B>,
+    writer: ShortWriter<'a, W, B>,
     unique: Option<Unique>,
     /// The last key so far.
     last: Option<W>,
@@ -154,7 +176,7 @@ struct Emitter<'a, W, B> {
 }
 
 impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
-    fn new(job: &'a Job<'a>, writer: LineWriter<'a, W, B>) -> Self {
+    fn new(job: &'a Job<'a>, writer: ShortWriter<'a, W, B>) -> Self {
         Self { job, writer, unique: job.options.unique, last: None, pending: None, scratch: Vec::new() }
     }
 
@@ -221,7 +243,7 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
         }
     }
 
-    fn finish(mut self) -> Result<LineWriter<'a, W, B>, BuildError> {
+    fn finish(mut self) -> Result<ShortWriter<'a, W, B>, BuildError> {
         if let Some(pending) = self.pending.take() {
             self.writer.append(&[pending][..])?;
         }

@@ -7,7 +7,7 @@ use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
     BuildError, BuildOptions, Silent, Source, Summary, Unique, build_bytes, build_with_storage,
 };
-use pleach_format::key::{Key, Value};
+use pleach_format::key::{Bits, Key, Value, Word};
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use std::path::Path;
@@ -84,9 +84,52 @@ fn sections_around_32_mib() {
         (1 << 21) + 5000,
     ] {
         let tuples = numbered::<u64, u64>(count, |row| row * 1000 + mix(row) % 1000);
-        let file = build_bytes(&tuples, &BuildOptions::default()).unwrap();
+        let wide = BuildOptions { wide: true, ..BuildOptions::default() };
+        let file = build_bytes(&tuples, &wide).unwrap();
         let header = check_file(&file, &tuples);
-        assert_eq!(header.lines_offset, if count > (1 << 21) - 8 { 2 << 20 } else { 8192 }, "{count}");
+        assert_eq!(header.lines_offset, if count > (1 << 21) - 8 { 2 << 20 } else { 12288 }, "{count}");
+    }
+}
+
+/// Keys whose words are found out early or late, and their bytes.
+#[test]
+fn words_are_the_shortest_on_every_path() {
+    fn check<K: Key, V: Value>(count: u64, key: impl Fn(u64) -> K, word_bytes: usize) {
+        let tuples: Vec<(K, V)> =
+            (0..count).map(|row| (key(row), V::from_bits(V::Bits::from_u64(mix(row))))).collect();
+        let file = build(&mut Chunks::new(&tuples, 1 << 16), &options(1 << 30, 2)).unwrap().0;
+        let header = check_file(&file, &tuples);
+        assert_eq!(header.geometry.key_bytes, word_bytes, "{count} tuples");
+        // In memory and spilled, from two sorted halves.
+        let mut halves = tuples.clone();
+        halves.rotate_left(tuples.len() / 3);
+        for memory_bytes in [1 << 30, 1] {
+            let (again, summary) =
+                build(&mut Chunks::new(&halves, 1 << 16), &options(memory_bytes, 2)).unwrap();
+            assert!(!summary.sorted_input && again == file, "{count} tuples, {memory_bytes} bytes of memory");
+        }
+        let wide = BuildOptions { wide: true, ..options(1 << 30, 2) };
+        let header = check_file(&build(&mut Chunks::new(&tuples, 1 << 16), &wide).unwrap().0, &tuples);
+        assert_eq!(header.geometry.key_bytes, K::Word::BYTES);
+    }
+    // Less than 32 MiB of lines are held back; more are in the file when the words change.
+    for count in [1000, 2_800_000] {
+        let last = count - 1;
+        check::<u64, u64>(count, |row| row, 4);
+        check::<u64, u64>(count, |row| row + (u64::from(row == last) << 40), 4);
+        check::<u64, u64>(count, |row| if row == last { u64::MAX } else { row }, 8);
+        check::<u64, u64>(count, |row| u64::MAX - 3 * (last - row), 4);
+        check::<u64, u64>(count, |row| row >> 8 << 40 | 5 << 33 | row & 0xFF, 4);
+        check::<i64, u32>(count, |row| row.cast_signed() - 500, 4);
+        check::<f64, u64>(count, |row| row as f64, 4);
+    }
+    for count in [1000, 1_500_000] {
+        let last = count - 1;
+        check::<u128, u64>(count, |row| u128::from(row) << 10 | 7 << 100, 4);
+        check::<u128, ()>(count, |row| if row == last { u128::from(u64::MAX) } else { row.into() }, 8);
+        check::<u128, u32>(count, |row| u128::from(row) + (u128::from(row == last) << 90), 4);
+        check::<u128, u32>(count, |row| u128::from(mix(row) >> 40) + (u128::from(row) << 70), 8);
+        check::<u128, u64>(count, |row| u128::from(row) << 90 | u128::from(mix(row)), 16);
     }
 }
 
@@ -243,10 +286,11 @@ fn tight_runs(gap_bits: u32, run: u64) -> impl Fn(u64) -> u64 {
 fn spines_widen_where_narrow_ones_cannot_part() {
     let names = |summary: &Summary| summary.spine.iter().map(|level| level.0.clone()).collect::<Vec<_>>();
     let mut seen = Vec::new();
+    let wide = BuildOptions { wide: true, ..options(1 << 20, 2) };
     for (gap_bits, run) in [(0, 1), (40, 300), (20, 64), (52, 500), (30, 2000), (56, 1000), (63, 9000)] {
         let count = if gap_bits == 0 { 20_000 } else { (run << (64 - gap_bits)).min(20_000) };
         let tuples = numbered::<u64, u64>(count, tight_runs(gap_bits, run));
-        let (file, summary) = build(&mut Chunks::new(&tuples, 5000), &options(1 << 20, 2)).unwrap();
+        let (file, summary) = build(&mut Chunks::new(&tuples, 5000), &wide).unwrap();
         check_file(&file, &tuples);
         seen.extend(names(&summary));
     }

@@ -222,11 +222,11 @@ fn every_operation_may_fail() {
     }
     let (spilled, _) = fail_everywhere(&numbered(20_000, mix), 1);
     assert!(spilled > 50, "{spilled}");
-    let (large, _) = fail_everywhere(&numbered(2_300_000, |row| row), 1 << 30);
+    let (large, _) = fail_everywhere(&numbered(2_900_000, |row| row), 1 << 30);
     assert!(large > 20, "{large}");
     // Much is written before disorder shows.
     let before = LENGTHS_SET.load(Ordering::Relaxed);
-    let (turned, _) = fail_everywhere(&numbered(2_300_000, |row| (row + 1) % 2_300_000), 1 << 30);
+    let (turned, _) = fail_everywhere(&numbered(2_900_000, |row| (row + 1) % 2_900_000), 1 << 30);
     assert!(turned > large, "{turned}");
     // And is cut off.
     assert!(LENGTHS_SET.load(Ordering::Relaxed) > before);
@@ -249,7 +249,7 @@ fn stopping_leaves_nothing() {
     let target = folder.path().join("table.pleach");
     fs::write(&target, b"old").unwrap();
     for (count, memory_bytes) in
-        [(1000, 1 << 30), (2_300_000, 1 << 30), (300_000, 1 << 20), (2_300_000, 100 << 20)]
+        [(1000, 1 << 30), (2_900_000, 1 << 30), (300_000, 1 << 20), (2_900_000, 100 << 20)]
     {
         for ordered in [true, false] {
             let tuples = numbered::<u64, u64>(count, |row| if ordered { row } else { mix(row) });

@@ -391,19 +391,19 @@ fn damage_is_refused_or_salvaged_and_never_carried_on() {
     bytes[lines + block * 8192 + 100] ^= 4;
     let storage = MemoryStorage::default();
     storage.put(Path::new(TARGET), bytes.clone());
-    // Tuples of 17 * 128 lines, 4 each.
-    let lost = 17 * 512..18 * 512;
+    let lost_tuples = 128 * place.geometry.tuples_per_line();
+    let lost = 17 * lost_tuples..18 * lost_tuples;
     let far = vec![(Op::Put, rows[90_000].clone()), (Op::Add, rows[5].clone())];
     let error = rebuild(types, &storage, &far, &RebuildOptions::default()).unwrap_err();
     assert!(matches!(error, BuildError::Damaged { .. }), "{error}");
-    let touched = vec![(Op::Put, rows[17 * 512 + 3].clone())];
+    let touched = vec![(Op::Put, rows[17 * lost_tuples + 3].clone())];
     let error = rebuild(types, &storage, &touched, &RebuildOptions::default()).unwrap_err();
     assert!(matches!(error, BuildError::Damaged { .. }), "{error}");
     assert!(storage.open(Path::new(TARGET)).is_ok());
     // Salvaged: all but the tuples of that block.
     let salvage = RebuildOptions { salvage: true, ..RebuildOptions::default() };
     let done = rebuild(types, &storage, &far, &salvage).expect("what is left");
-    assert_eq!((done.lost, done.summary.tuples), (512, 100_000 - 512 + 1));
+    assert_eq!((done.lost, done.summary.tuples), (lost_tuples as u64, 100_000 - lost_tuples as u64 + 1));
     let mut left = rows.clone();
     left.drain(lost);
     let (after, _) = oracle(&left, &far);

@@ -12,7 +12,7 @@
 
 use crate::types::{KeyType, ValueType};
 use core::fmt::Debug;
-use core::ops::{BitXor, Sub};
+use core::ops::{BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 pub(crate) mod sealed {
@@ -27,7 +27,20 @@ use sealed::Sealed;
 
 /// An encoded key: `u32`, `u64` or `u128`, compared unsigned.
 pub trait Word:
-    Copy + Ord + Debug + Default + Send + Sync + Sealed + BitXor<Output = Self> + Sub<Output = Self> + 'static
+    Copy
+    + Ord
+    + Debug
+    + Default
+    + Send
+    + Sync
+    + Sealed
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
+    + Sub<Output = Self>
+    + 'static
 {
     /// Bytes per word in the file.
     const BYTES: usize;
@@ -59,6 +72,12 @@ pub trait Word:
     fn successor(self) -> Option<Self>;
     /// Converts `value`: widens it, or keeps the low bits.
     fn from_u64(value: u64) -> Self;
+    /// Returns the lowest 64 bits, widened if there are fewer.
+    fn low_u64(self) -> u64;
+    /// Adds modulo the number of words.
+    fn wrapping_add(self, other: Self) -> Self;
+    /// Subtracts modulo the number of words.
+    fn wrapping_sub(self, other: Self) -> Self;
 }
 
 /// The bits of a value: none, four bytes or eight.
@@ -117,6 +136,13 @@ macro_rules! words {
             #[inline(always)]
             #[allow(clippy::unnecessary_cast)]
             fn from_u64(value: u64) -> Self { value as $t }
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast)]
+            fn low_u64(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn wrapping_add(self, other: Self) -> Self { $t::wrapping_add(self, other) }
+            #[inline(always)]
+            fn wrapping_sub(self, other: Self) -> Self { $t::wrapping_sub(self, other) }
         }
     )*};
 }

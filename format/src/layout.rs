@@ -23,7 +23,7 @@ pub const fn section_start(end: u64, length: u64) -> Option<u64> {
 /// Layout of tuples in a line: `n` keys from the start of the line, and `n` values up to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineGeometry {
-    /// Bytes per encoded key: 4, 8 or 16.
+    /// Bytes per word: 4, 8 or 16.
     pub key_bytes: usize,
     /// Bytes per value: 0, 4 or 8.
     pub value_bytes: usize,

@@ -73,6 +73,7 @@ pub mod meta;
 pub mod packed;
 pub mod record;
 pub mod section;
+pub mod short;
 pub mod spine;
 pub mod stored;
 pub mod superblock;
@@ -87,6 +88,7 @@ pub use layout::{LineGeometry, SpineGeometry};
 pub use logical::{Logical, Meaning};
 pub use mask::Mask;
 pub use record::Record;
+pub use short::Short;
 pub use types::{KeyType, ValueType};
 pub use view::Header;
 

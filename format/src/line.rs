@@ -45,6 +45,17 @@ pub fn key<W: Word>(line: &Line, slot: usize) -> W {
     W::read(&line[slot * W::BYTES..])
 }
 
+/// Returns the key in a slot of a line with words of `word_bytes` bytes (4, 8 or 16), widened.
+#[inline]
+#[must_use]
+pub fn word(line: &Line, word_bytes: usize, slot: usize) -> u128 {
+    match word_bytes {
+        4 => key::<u32>(line, slot).into(),
+        8 => key::<u64>(line, slot).into(),
+        _ => key(line, slot),
+    }
+}
+
 /// Returns the value in a slot of a line of these words and values.
 #[inline]
 #[must_use]

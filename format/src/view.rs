@@ -19,6 +19,7 @@ use crate::section::{
     ARRAY_ALIGN, Entry, HUGE_PAGE_BYTES, LEVELS_MAX, LineParameters, Parameters, REQUIRED, SECTION_ALIGN,
     SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table, entry_offset,
 };
+use crate::short::{RUNS_MAX, Run, Seek, Short};
 use crate::spine::{self, Encoding};
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
 use crate::types::{KeyType, ValueType};
@@ -69,6 +70,8 @@ pub struct Header {
     pub sections: Vec<Section>,
     /// Layout of tuples in lines.
     pub geometry: LineGeometry,
+    /// What the words are, if they are shorter than the numbers that are keys.
+    pub short: Option<Short>,
     /// Offset of the tuple lines.
     pub lines_offset: u64,
     /// Number of tuple lines.
@@ -238,7 +241,7 @@ impl Header {
     ) -> Result<Self, FormatError> {
         let tuples = superblock.tuples.get();
         let found = Found(&sections);
-        let (geometry, lines_offset) = found.lines(key_type, value_type, tuples)?;
+        let (geometry, short, lines_offset) = found.lines(key_type, value_type, tuples)?;
         let word_bytes = geometry.key_bytes;
         let lines = geometry.lines(tuples);
         let (spine, inexact_lines, spine_offset) = found.spine(lines, word_bytes)?;
@@ -289,6 +292,7 @@ impl Header {
             tuples,
             file_bytes: superblock.file_bytes.get(),
             geometry,
+            short,
             lines_offset,
             lines,
             spine,
@@ -322,6 +326,13 @@ impl Header {
         let min = block.min_key.get(..(block.min_key_len.get() as usize).min(KEY_PREFIX_BYTES))?;
         let max = block.max_key.get(..(block.max_key_len.get() as usize).min(KEY_PREFIX_BYTES))?;
         (self.tuples > 0).then_some((min, max))
+    }
+
+    /// Returns the encoded numeric key of a word of a line, widened.
+    #[inline]
+    #[must_use]
+    pub fn key_of(&self, word: u128) -> u128 {
+        self.short.map_or(word, |short| short.key::<u128>(word as u64) & short.keys())
     }
 
     /// Returns the section with this tag.
@@ -364,31 +375,44 @@ impl Found<'_> {
         corrupt("section table", TABLE_OFFSET, rule, self.0.len() as u64)
     }
 
-    /// Returns the layout of the tuple lines, and their offset.
+    /// Returns the layout of the tuple lines, what their words are if they are short, and their offset.
     fn lines(
         &self,
         key_type: KeyType,
         value_type: ValueType,
         tuples: u64,
-    ) -> Result<(LineGeometry, u64), FormatError> {
+    ) -> Result<(LineGeometry, Option<Short>, u64), FormatError> {
         let (section, at) =
             self.get(Tag::LINE).ok_or_else(|| self.missing("there must be a LINE section"))?;
         let entry = section.entry;
         let stored = LineParameters::from(entry.parameters);
         let word_bytes = stored.word_bytes.get() as usize;
-        if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes == key_type.bytes()) {
-            return Err(corrupt("LINE", at, "words must be of 4, 8 or 16 bytes", word_bytes as u64));
+        if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes <= key_type.bytes()) {
+            let rule = "words must be of 4, 8 or 16 bytes, and not longer than keys";
+            return Err(corrupt("LINE", at, rule, word_bytes as u64));
         }
+        let short = if key_type.is_bytes() || word_bytes == key_type.bytes() {
+            None
+        } else {
+            let runs = stored.runs.map(|[from, bits]| Run { from, bits });
+            let short = Short::new(key_type.bytes(), word_bytes, u128::from_le_bytes(stored.base), runs);
+            Some(short.ok_or(corrupt(
+                "LINE",
+                at,
+                "runs must ascend within keys and fit in words",
+                bits(&runs),
+            ))?)
+        };
         let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
         let length = entry.length.get();
         if Some(length) != geometry.bytes(tuples) || entry.elements.get() != tuples {
             return Err(corrupt("LINE", at, "length must be that of its tuples", length));
         }
-        if stored != line_parameters(geometry) {
+        if stored != line_parameters(geometry, short.as_ref()) {
             let found = stored.line_tuples.get().into();
             return Err(corrupt("LINE", at, "parameters must be those of its types", found));
         }
-        Ok((geometry, section.offset()))
+        Ok((geometry, short, section.offset()))
     }
 
     /// Returns the levels of the spine, the number of its lines that are inexact, and its offset.
@@ -459,15 +483,22 @@ impl Found<'_> {
     }
 }
 
-/// Returns the parameters of a LINE section.
+/// Returns the number of bits of all runs, for messages.
+fn bits(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| u64::from(run.bits)).sum()
+}
+
+/// Returns the parameters of a LINE section, whose words may be short.
 #[must_use]
-pub fn line_parameters(lines: LineGeometry) -> LineParameters {
+pub fn line_parameters(lines: LineGeometry, short: Option<&Short>) -> LineParameters {
     LineParameters {
         line_bytes: (LINE_BYTES as u32).into(),
         word_bytes: (lines.key_bytes as u32).into(),
         value_bytes: (lines.value_bytes as u32).into(),
         line_tuples: (lines.tuples_per_line() as u32).into(),
-        reserved: [0; 48],
+        base: short.map_or(0, Short::base).to_le_bytes(),
+        runs: short.map_or([[0; 2]; RUNS_MAX], |short| short.runs().map(|run| [run.from, run.bits])),
+        reserved: [0; 24],
     }
 }
 
@@ -653,6 +684,18 @@ impl Lines for Bytes<'_> {
 /// # Errors
 /// The error of `lines` if a line cannot be read.
 pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
+    let Some(short) = &header.short else { return stored_bound(header, lines, query) };
+    match short.seek(query) {
+        Seek::End => Ok(header.tuples),
+        Seek::Word(word) | Seek::Before(word) if short.word_bytes() == 4 => {
+            stored_bound(header, lines, word as u32)
+        }
+        Seek::Word(word) | Seek::Before(word) => stored_bound(header, lines, word),
+    }
+}
+
+/// Returns the lower bound of a word as it is in the lines.
+fn stored_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
     if header.lines == 0 {
         return Ok(0);
     }
@@ -673,7 +716,7 @@ pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> R
     Ok((at * n as u64 + slot as u64).min(header.tuples))
 }
 
-/// Returns the first line, beginning with `from`, whose last key is at least `query`, or the last line. The
+/// Returns the first line, beginning with `from`, whose last word is at least `query`, or the last line. The
 /// search takes doubling steps, then bisects, so that it does not walk runs of equal codes.
 ///
 /// # Errors
@@ -729,11 +772,12 @@ pub fn tuple<W: Word, L: Lines>(header: &Header, lines: &L, rank: u64) -> Result
     }
     let (line, slot) = header.geometry.place(rank);
     let bytes = lines.line(header.line_offset(line))?;
+    let word = line::word(bytes, header.geometry.key_bytes, slot);
     let at = header.geometry.values_at() + slot * header.geometry.value_bytes;
     let value = match header.geometry.value_bytes {
         4 => u64::from(u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])),
         8 => <u64 as Word>::read(&bytes[at..]),
         _ => 0,
     };
-    Ok(Some((line::key(bytes, slot), value)))
+    Ok(Some((W::from_u128(header.key_of(word)), value)))
 }

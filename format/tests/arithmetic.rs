@@ -335,7 +335,7 @@ fn inexact_borders_are_stepped_over() {
             (0..4 * (turn + 2) * 4).map(|_| random.below(3) << 40 | random.below(9)).collect();
         keys.sort_unstable();
         let tuples: Vec<(u64, u64)> = keys.iter().map(|&key| (key, 0)).collect();
-        let whole = naive::build_with(&tuples, &Meta::default(), false, naive::Grid::No);
+        let whole = naive::build_with(&tuples, &naive::wide(), false, naive::Grid::No);
         let there = header(&whole);
         inexact += u32::from(there.inexact_lines > 0);
         let near = keys.iter().flat_map(|&key| [key.saturating_sub(1), key, key + 1]);

@@ -3,7 +3,7 @@
 
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::key::Word;
-use pleach_format::line::Line;
+use pleach_format::line::{self, Line};
 use pleach_format::section::{TABLE_BYTES, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::{
@@ -58,7 +58,10 @@ fn tuples(bytes: &[u8], header: &Header) -> Vec<(u128, u64)> {
     (0..header.tuples as usize)
         .map(|rank| {
             let (line, slot) = (start + rank / n * 64, rank % n);
-            (little(line + slot * key, key), little(line + 64 - (n - slot) * value, value) as u64)
+            (
+                header.key_of(little(line + slot * key, key)),
+                little(line + 64 - (n - slot) * value, value) as u64,
+            )
         })
         .collect()
 }
@@ -121,9 +124,22 @@ fn check_searches<W: Word>(bytes: &[u8], header: &Header) {
     }
     assert_eq!(tuple::<W, _>(header, &lines, header.tuples), Ok(None));
     assert_eq!(tuple::<W, _>(header, &lines, u64::MAX), Ok(None));
-    // From each line on, past as many lines as may be.
+    match header.geometry.key_bytes {
+        4 => check_steps::<u32>(bytes, header),
+        8 => check_steps::<u64>(bytes, header),
+        _ => check_steps::<u128>(bytes, header),
+    }
+}
+
+/// From each line on, past as many lines as may be. The words are those of the lines.
+fn check_steps<W: Word>(bytes: &[u8], header: &Header) {
+    let lines = Bytes(bytes);
     let n = header.geometry.tuples_per_line();
-    let last_of = |line: u64| tuples.get(line as usize * n + n - 1).map_or(W::MAX.to_u128(), |tuple| tuple.0);
+    let last_of = |line: u64| {
+        let at = header.line_offset(line) as usize;
+        let line: &[u8; 64] = bytes[at..].first_chunk().expect("a line");
+        line::key::<W>(line, n - 1).to_u128()
+    };
     for from in 0..header.lines {
         for to in (from..header.lines).step_by(7).chain([header.lines - 1]) {
             for query in [last_of(to), last_of(to).wrapping_sub(1), last_of(to).saturating_add(1)] {
@@ -141,7 +157,8 @@ fn scalar_searches_find_each_tuple() {
     for name in NAMES {
         let bytes = golden(name);
         let header = header(&bytes);
-        match header.geometry.key_bytes {
+        // Short words are searched by keys.
+        match header.short.map_or(header.geometry.key_bytes, |short| short.key_bytes()) {
             4 => check_searches::<u32>(&bytes, &header),
             8 => check_searches::<u64>(&bytes, &header),
             _ => check_searches::<u128>(&bytes, &header),
@@ -337,8 +354,14 @@ fn forged_lines_and_spines_are_refused() {
     for (at, part) in [(line, "a LINE section"), (spine, "a SPIN section")] {
         refused(forge(&bytes, &[(at, 4, news), (at + 4, 4, 0)]), ("section table", 4096), part, count);
     }
-    for width in [0, 1, 4, 5, 16] {
+    for width in [0, 1, 5, 16] {
         refused(one(line + 60, 4, width), ("LINE", line), "words must be", width);
+    }
+    // Short words, of runs that no keys have.
+    let runs_at = line + 56 + 32;
+    for (runs, bits) in [(0, 0), (0x2100, 33), (0x0800_0800, 16), (0x3000, 48), (0x1039, 16)] {
+        let forged = forge(&bytes, &[(line + 60, 4, 4), (runs_at, 8, runs)]);
+        refused(forged, ("LINE", line), "runs must ascend", bits);
     }
     let length = of(line + 16, 8);
     for wrong in [length - 64, length + 64, 0] {

@@ -304,7 +304,7 @@ impl<R: ReadAt> Check<'_, R> {
                 self.check_byte_key(header, mask, rank, &unpacked, word, previous.as_deref());
                 previous = Some(unpacked.clone());
             } else if let Some(key) = key {
-                push_native_key(header.key_type, word, &mut unpacked);
+                push_native_key(header.key_type, header.key_of(word), &mut unpacked);
                 if unpacked != key {
                     self.wrong_element(header, Tag::KEYS, rank, &hex(&unpacked), key);
                 }

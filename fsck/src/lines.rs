@@ -10,6 +10,7 @@ use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
+use pleach_format::short::Seek;
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{Superblock, key_word};
 use pleach_format::{Header, offset_in};
@@ -86,6 +87,18 @@ impl<R: ReadAt> Check<'_, R> {
         self.check_line_padding::<W>(header, line, header.line_offset(number), used);
         if number == 0 || number + 1 == header.lines {
             self.check_min_max::<W>(header, line, number, used);
+            self.check_largest::<W>(header, line, number, used);
+        }
+    }
+
+    /// Checks that the last word of a file, the largest one, is that of a key.
+    fn check_largest<W: Word>(&self, header: &Header, line: &Line, number: u64, used: usize) {
+        let (Some(short), Some(slot)) = (&header.short, used.checked_sub(1)) else { return };
+        let word = line::key::<W>(line, slot).to_u128();
+        if number + 1 == header.lines && short.checked_key(word).is_none() {
+            let (place, bytes) = (header.line_offset(number) + (slot * W::BYTES) as u64, W::BYTES as u64);
+            let expected = "a word of the runs, whose key is one of the type";
+            self.rule(Code::Key, "LINE", place, bytes, expected, word, "words must be those of keys");
         }
     }
 
@@ -105,7 +118,7 @@ impl<R: ReadAt> Check<'_, R> {
                 self.rule(Code::Duplicate, "LINE", place, bytes, "another key", found, "keys must be unique");
             }
         }
-        let words = (0..used).map(|slot| line::key::<W>(line, slot).to_u128());
+        let words = (0..used).map(|slot| header.key_of(line::key::<W>(line, slot).to_u128()));
         if let Some((slot, word)) = (0u64..).zip(words).find(|&(_, word)| !header.key_type.has_word(word)) {
             let place = header.line_offset(number) + slot * W::BYTES as u64;
             let found = format!("the word {word:016x}");
@@ -138,7 +151,7 @@ impl<R: ReadAt> Check<'_, R> {
         if header.key_type.is_bytes() {
             return;
         }
-        let block = &header.superblock;
+        let (block, bytes) = (&header.superblock, header.key_type.bytes());
         let ends = [
             (number == 0, 0, &block.min_key, block.min_key_len.get(), offset_in!(Superblock, min_key)),
             (
@@ -150,10 +163,10 @@ impl<R: ReadAt> Check<'_, R> {
             ),
         ];
         for (here, slot, prefix, length, offset) in ends {
-            let key = line::key::<W>(line, slot).to_u128();
-            let rest = prefix[W::BYTES..].iter().all(|&byte| byte == 0);
-            if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
-                let found = key_word(prefix, W::BYTES);
+            let key = header.key_of(line::key::<W>(line, slot).to_u128());
+            let rest = prefix[bytes..].iter().all(|&byte| byte == 0);
+            if here && (key_word(prefix, bytes) != key || length as usize != bytes || !rest) {
+                let found = key_word(prefix, bytes);
                 self.rule(
                     Code::MinMax,
                     "superblock",
@@ -291,8 +304,15 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
         let (mut below, mut equal, mut signed, mut filled) = (false, false, false, 0);
-        let has_minus_zero = header.key_type.minus_zero().is_some();
-        let minus_zero = W::from_u64(header.key_type.minus_zero().unwrap_or_default());
+        let minus_zero = header.key_type.minus_zero().and_then(|key| match &header.short {
+            None => Some(key),
+            Some(short) => match short.seek(key) {
+                Seek::Word(word) => Some(word),
+                Seek::Before(_) | Seek::End => None,
+            },
+        });
+        let (has_minus_zero, minus_zero) =
+            (minus_zero.is_some(), W::from_u64(minus_zero.unwrap_or_default()));
         for line in inner {
             for slot in 0..N {
                 let key = line::key::<W>(line, slot);

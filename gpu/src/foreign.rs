@@ -201,7 +201,7 @@ struct Parts {
 impl GpuTable<'_> {
     /// Divides scratch memory at an address.
     fn parts(&self, batch: &Foreign, scratch: u64) -> Parts {
-        let geometry = self.index().header().geometry;
+        let geometry = self.geometry();
         let is_converted = batch.lane.is_some_and(|lane| !lane.is_of(self.index().key_type()));
         let mut end = scratch;
         let mut part = |is_wanted: bool, bytes: u64| {
@@ -251,7 +251,7 @@ impl GpuTable<'_> {
         if batch.count == 0 {
             return Ok(());
         }
-        let (gpu, geometry) = (self.gpu(), index.header().geometry);
+        let (gpu, geometry) = (self.gpu(), self.geometry());
         let count = batch.count;
         let instance = Instance::new(&FOREIGN, geometry.key_bytes as u8, geometry.value_bytes as u8);
         let shape = |entry, items| grid(gpu, instance, entry, THREADS, 0, items);

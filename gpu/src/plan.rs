@@ -8,6 +8,7 @@
 //! The time of the CPU follows from its own planner, [`pleach::Costs`]; the time of the device from a few
 //! costs of it.
 
+use crate::resident::geometry;
 use pleach::{Costs, Index, Request};
 
 /// Costs of a device, in nanoseconds. The default is that of an H200 in a server with a link of PCI Express
@@ -64,14 +65,15 @@ impl GpuCosts {
     pub fn plan(&self, index: &Index, batch: usize, costs: &Costs, threads: usize) -> GpuPlan {
         let choice = index.plan_batch(&Request { threads, ..Request::new(batch) }, costs);
         let header = index.header();
-        let tuple_bytes = header.geometry.key_bytes + header.geometry.value_bytes;
+        let geometry = geometry(header);
+        let tuple_bytes = geometry.key_bytes + geometry.value_bytes;
         let n = batch as f64;
         // One presence bit per query.
         let moved = n * (tuple_bytes as f64 + 0.125);
         GpuPlan {
             cpu_ns: choice.estimate_response_ns,
             gpu_ns: self.call + moved * self.batch_byte + n * self.query,
-            copy_ns: self.start + header.lines as f64 * 64.0 * self.table_byte,
+            copy_ns: self.start + geometry.lines(header.tuples) as f64 * 64.0 * self.table_byte,
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};
 use pleach::Index;
+use pleach_format::line::{self, Line};
+use pleach_format::{Header, LineGeometry, Short};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -122,11 +124,9 @@ impl Resident {
         if header.tuples == 0 {
             return Ok(None);
         }
-        let (Ok(offset), Ok(length), true) = (
-            usize::try_from(header.lines_offset),
-            usize::try_from(header.lines * 64),
-            is_whole && header.lines <= 1 << 32,
-        ) else {
+        let (Ok(offset), Ok(length), true) =
+            (usize::try_from(header.lines_offset), usize::try_from(header.lines * 64), is_whole)
+        else {
             return Err(types());
         };
         // SAFETY: the bytes are read as words, for which any bits are valid. They are copied, or registered
@@ -134,6 +134,12 @@ impl Resident {
         // below.
         let bytes = unsafe { index.bytes_in_place() };
         let bytes = bytes.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
+        let (shape, short) = (self::geometry(header), header.short.as_ref());
+        let line_count = shape.lines(header.tuples);
+        let lines = Filed { bytes, geometry, shape, short, tuples: header.tuples, line_count };
+        if line_count > 1 << 32 {
+            return Err(types());
+        }
         let (low, high) = header.key_range().unwrap_or_else(|| {
             let n = geometry.tuples_per_line() as u64;
             let last = header.tuples - 1;
@@ -148,17 +154,16 @@ impl Resident {
             return Err(types());
         }
         let gpu = stream.gpu();
+        let length = lines.length() as u64;
         let residence = match residence {
-            Residence::Auto if length as u64 + BESIDE_BYTES + length as u64 / 16 > gpu.left_bytes()? => {
-                Residence::Hybrid
-            }
+            Residence::Auto if length + BESIDE_BYTES + length / 16 > gpu.left_bytes()? => Residence::Hybrid,
             Residence::Auto => Residence::Device,
             other => other,
         };
-        let lines = if residence == Residence::Device { upload(stream, bytes)? } else { pin(gpu, bytes)? };
+        let lines = if residence == Residence::Device { upload(stream, &lines)? } else { pin(gpu, &lines)? };
         // The copy is valid only if the file is still mapped.
         index.check_mapping()?;
-        let (word_bytes, value_bytes) = (geometry.key_bytes as u8, geometry.value_bytes as u8);
+        let (word_bytes, value_bytes) = (shape.key_bytes as u8, shape.value_bytes as u8);
         Ok(Some(Self {
             gpu: gpu.clone(),
             residence,
@@ -166,7 +171,7 @@ impl Resident {
             value_bytes,
             tuples: header.tuples,
             lines,
-            line_count: header.lines,
+            line_count,
             low,
             high,
             columns: Mutex::default(),
@@ -225,14 +230,72 @@ impl Resident {
     }
 }
 
-/// Bytes that a core copies at a time.
-const COPY_BYTES: usize = 1 << 18;
+/// The tuple lines of a file. A device reads words of the key type, so lines of short words are widened on their
+/// way to it.
+struct Filed<'a> {
+    bytes: &'a [u8],
+    /// Layout of lines in the file, and on a device.
+    geometry: LineGeometry,
+    shape: LineGeometry,
+    short: Option<&'a Short>,
+    tuples: u64,
+    /// Lines for a device.
+    line_count: u64,
+}
 
-/// Copies on all cores.
-fn copy(to: &mut [u8], from: &[u8]) {
-    to.par_chunks_mut(COPY_BYTES)
-        .zip(from.par_chunks(COPY_BYTES))
-        .for_each(|(to, from)| to.copy_from_slice(from));
+/// Returns the layout of the lines of a file on a device, with words of the key type.
+pub(crate) fn geometry(header: &Header) -> LineGeometry {
+    let stored = header.geometry;
+    header.short.map_or(stored, |short| LineGeometry::new(short.key_bytes(), stored.value_bytes))
+}
+
+/// Lines that a core makes at a time.
+const FILL_LINES: usize = 1 << 12;
+const LINE_BYTES: usize = 64;
+
+impl Filed<'_> {
+    /// Returns the bytes of the lines for a device.
+    fn length(&self) -> usize {
+        self.line_count as usize * LINE_BYTES
+    }
+
+    /// Fills `to` with the lines from byte `at` on, which is a multiple of a line, on all cores.
+    fn fill(&self, at: usize, to: &mut [u8]) {
+        let first = at / LINE_BYTES;
+        to.par_chunks_mut(FILL_LINES * LINE_BYTES).enumerate().for_each(|(part, to)| {
+            let first = first + part * FILL_LINES;
+            match self.short {
+                None => to.copy_from_slice(&self.bytes[first * LINE_BYTES..][..to.len()]),
+                Some(short) => {
+                    for (number, line) in (first as u64..).zip(to.as_chunks_mut().0) {
+                        self.widen(short, number, line);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Makes a line of whole keys.
+    fn widen(&self, short: &Short, number: u64, line: &mut Line) {
+        let (from, to) = (self.geometry, self.shape);
+        let (lines, _) = self.bytes.as_chunks::<LINE_BYTES>();
+        let (n, width, value_bytes) = (to.tuples_per_line() as u64, to.key_bytes, to.value_bytes);
+        line.fill(0);
+        for slot in 0..n as usize {
+            let rank = number * n + slot as u64;
+            let key = &mut line[slot * width..][..width];
+            if rank >= self.tuples {
+                key.fill(0xFF);
+                continue;
+            }
+            let (at, place) = from.place(rank);
+            let stored = &lines[at as usize];
+            let word = line::word(stored, from.key_bytes, place) as u64;
+            key.copy_from_slice(&short.key::<u128>(word).to_le_bytes()[..width]);
+            let value = &stored[from.values_at() + place * value_bytes..][..value_bytes];
+            line[to.values_at() + slot * value_bytes..][..value_bytes].copy_from_slice(value);
+        }
+    }
 }
 
 /// Returns a launch with enough blocks for `items`, a thread each, limited to the blocks that run at a time.
@@ -265,26 +328,30 @@ const PIECE_BYTES: usize = 16 << 20;
 const PIECES: usize = 3;
 
 /// Copies to new device memory: all cores fill pinned pieces, while others are being transferred.
-fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
+fn upload(stream: &Stream, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> {
     let gpu = stream.gpu();
-    let to = DeviceBuffer::new(gpu, bytes.len() as u64)?;
-    if bytes.len() <= PIECE_BYTES {
-        to.copy_from_host(stream, bytes)?;
+    let length = lines.length();
+    let to = DeviceBuffer::new(gpu, length as u64)?;
+    if length <= PIECE_BYTES {
+        let mut bytes = vec![0; length];
+        lines.fill(0, &mut bytes);
+        to.copy_from_host(stream, &bytes)?;
         return Ok(to);
     }
     let mut pieces = Vec::new();
     for _ in 0..PIECES {
         pieces.push((PinnedBuffer::new(gpu, PIECE_BYTES)?, None::<Event>));
     }
-    let copied = bytes.chunks(PIECE_BYTES).enumerate().try_for_each(|(at, chunk)| {
+    let copied = (0..length.div_ceil(PIECE_BYTES)).try_for_each(|at| {
+        let piece_bytes = PIECE_BYTES.min(length - at * PIECE_BYTES);
         let (piece, under_way) = &mut pieces[at % PIECES];
         if let Some(event) = under_way.take() {
             event.wait()?;
         }
-        copy(&mut piece.as_mut_bytes()[..chunk.len()], chunk);
+        lines.fill(at * PIECE_BYTES, &mut piece.as_mut_bytes()[..piece_bytes]);
         let address = to.address() + (at * PIECE_BYTES) as u64;
         // SAFETY: the range is inside both buffers, which live until the stream is waited for below.
-        unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), chunk.len()) }?;
+        unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), piece_bytes) }?;
         *under_way = Some(stream.mark()?);
         Ok(())
     });
@@ -292,17 +359,19 @@ fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
     copied.map(|()| to)
 }
 
-/// Makes mapped bytes readable by the device in place, or else a page-locked copy of them.
-fn pin(gpu: &Gpu, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
+/// Makes mapped lines readable by the device in place, or else a page-locked copy of them.
+fn pin(gpu: &Gpu, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> {
     const PAGE_BYTES: usize = 4096;
-    if gpu.limits().registers_read_only && bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES) {
+    let (bytes, length) = (lines.bytes, lines.length());
+    let is_aligned = bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES);
+    if lines.short.is_none() && gpu.limits().registers_read_only && is_aligned {
         // SAFETY: the index holds the mapping; `GpuTable` borrows it and waits for its work when it is
         // dropped.
         if let Ok(buffer) = unsafe { DeviceBuffer::register(gpu, bytes) } {
             return Ok(buffer);
         }
     }
-    let buffer = DeviceBuffer::pinned(gpu, bytes.len() as u64)?;
-    buffer.with_pinned(|pinned| copy(&mut pinned[..bytes.len()], bytes));
+    let buffer = DeviceBuffer::pinned(gpu, length as u64)?;
+    buffer.with_pinned(|pinned| lines.fill(0, &mut pinned[..length]));
     Ok(buffer)
 }

@@ -77,7 +77,7 @@ impl GpuTable<'_> {
         let values = first_of("values", keys.len(), values)?;
         let present = first_of("present", keys.len().div_ceil(64), present)?;
         let asked = Asked::Values(V::Bits::BYTES);
-        let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, asked);
+        let words = Words::new(self.mask()?, self.geometry().key_bytes, keys, asked);
         self.search_slices(algorithm, asked, &words.bytes, as_mut_bytes(values), as_mut_bytes(present))?;
         for (at, (present, gaps)) in present.iter_mut().zip(&words.gaps).enumerate() {
             let mut wrong = *present & gaps;
@@ -101,7 +101,7 @@ impl GpuTable<'_> {
         ranks: &mut [u64],
     ) -> Result<(), GpuError> {
         let ranks = first_of("ranks", keys.len(), ranks)?;
-        let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, Asked::Ranks);
+        let words = Words::new(self.mask()?, self.geometry().key_bytes, keys, Asked::Ranks);
         self.search_slices(algorithm, Asked::Ranks, &words.bytes, as_mut_bytes(ranks), &mut [])?;
         for (at, rank) in ranks.iter_mut().enumerate() {
             if words.gaps[at / 64] >> (at % 64) & 1 == 1 {

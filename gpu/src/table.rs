@@ -14,9 +14,10 @@ use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_byt
 use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::pending::Pending;
-use crate::resident::{Residence, Resident};
+use crate::resident::{self, Residence, Resident};
 use crate::{Gpu, GpuError, Stream};
 use pleach::{Index, Key, KeyType, ReadError, Value};
+use pleach_format::LineGeometry;
 use pleach_format::key::Bits;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -360,8 +361,8 @@ impl<'a> GpuTable<'a> {
         numbers: Option<&DeviceBuffer>,
     ) -> Result<Queued, GpuError> {
         let header = self.index.header();
-        let word_bytes = header.geometry.key_bytes as u64;
-        let value_bytes = header.geometry.value_bytes as u64;
+        let geometry = self.geometry();
+        let (word_bytes, value_bytes) = (geometry.key_bytes as u64, geometry.value_bytes as u64);
         let room = |each: u64| count.saturating_mul(each);
         queries.holds("queries", room(word_bytes))?;
         let rank_bytes = if answers.rank_bytes == 4 { 4 } else { 8 };
@@ -426,9 +427,14 @@ impl<'a> GpuTable<'a> {
         Ok(Some((search, Arc::clone(resident))))
     }
 
+    /// Returns the layout of the lines on the device, whose words are those of queries.
+    pub(crate) fn geometry(&self) -> LineGeometry {
+        resident::geometry(self.index.header())
+    }
+
     /// Returns the properties common to all host batches of the file's keys.
     fn form(&self, asked: Asked) -> Form {
-        Form { word_bytes: self.index.header().geometry.key_bytes, kind: self.kind(), asked }
+        Form { word_bytes: self.geometry().key_bytes, kind: self.kind(), asked }
     }
 
     /// Returns the encoding that turns the file's keys, as stored in memory, into words.
@@ -475,7 +481,7 @@ impl<'a> GpuTable<'a> {
         algorithm: Algorithm,
         batch: PinnedBatch,
     ) -> Result<Pending<PinnedBatch>, GpuError> {
-        let geometry = self.index.header().geometry;
+        let geometry = self.geometry();
         let count = batch.count;
         for (name, buffer, each) in
             [("keys", &batch.keys, geometry.key_bytes), ("values", &batch.values, geometry.value_bytes)]

@@ -6,7 +6,7 @@ use crate::rest::Rest;
 use pleach_format::mask::Mask;
 use pleach_format::record::FieldValue;
 use pleach_format::view::{self, Bytes};
-use pleach_format::{Key, KeyType, ValueType, Word};
+use pleach_format::{Key, KeyType, ValueType};
 use std::borrow::Cow;
 
 /// A key or a value.
@@ -139,20 +139,13 @@ from! {
 }
 
 impl Index {
-    /// Returns the word of the key and the bits of the value at `rank`; `None` past the end.
+    /// Returns the encoded key (of a byte key, its word) and the bits of the value at `rank`, widened; `None` past
+    /// the end.
     fn raw_tuple(&self, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
-        fn of<W: Word>(index: &Index, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
-            let header = index.header();
-            let tuple = match index.verified() {
-                Some(verified) => view::tuple::<W, _>(header, &verified, rank)?,
-                None => view::tuple::<W, _>(header, &Bytes(index.bytes()), rank)?,
-            };
-            Ok(tuple.map(|(word, bits)| (word.to_u128(), bits)))
-        }
-        let tuple = match self.header().geometry.key_bytes {
-            4 => of::<u32>(self, rank)?,
-            8 => of::<u64>(self, rank)?,
-            _ => of::<u128>(self, rank)?,
+        let header = self.header();
+        let tuple = match self.verified() {
+            Some(verified) => view::tuple(header, &verified, rank)?,
+            None => view::tuple(header, &Bytes(self.bytes()), rank)?,
         };
         self.check_mapping()?;
         Ok(tuple)

@@ -4,7 +4,7 @@ use crate::error::ReadError;
 use crate::index::Index;
 use crate::search::plan::Lines;
 use pleach_format::key::{Bits, Word};
-use pleach_format::{Key, Value};
+use pleach_format::{Key, Short, Value, line};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
@@ -21,6 +21,7 @@ struct Place {
 pub struct Range<'a, K: Key, V: Value> {
     index: &'a Index,
     lines: Option<Lines<'a>>,
+    short: Option<&'a Short>,
     remaining: u64,
     tuples_per_line: usize,
     values_at: usize,
@@ -44,6 +45,7 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         Self {
             index,
             lines,
+            short: index.header().short.as_ref(),
             remaining: end - start,
             tuples_per_line: geometry.tuples_per_line(),
             values_at: geometry.values_at(),
@@ -67,7 +69,10 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         }
         let Some(lines) = &self.lines else { return Err(ReadError::MappingLost) };
         let line = lines.at(place.line);
-        let key = K::decode(K::Word::read(&line[place.slot * K::Word::BYTES..]));
+        let key = K::decode(match self.short {
+            None => K::Word::read(&line[place.slot * K::Word::BYTES..]),
+            Some(short) => short.key(line::word(line, short.word_bytes(), place.slot) as u64),
+        });
         let value = V::Bits::read(&line[self.values_at + place.slot * V::Bits::BYTES..]);
         // Check after the read: a lost mapping yields zeros, not a tuple.
         self.index.check_mapping().inspect_err(|_| self.remaining = 0)?;

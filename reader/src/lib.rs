@@ -104,6 +104,7 @@ mod strategy;
 mod strings;
 mod touched;
 mod typed;
+mod words;
 
 pub use arch::Isa;
 #[cfg(feature = "arrow")]

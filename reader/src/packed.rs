@@ -57,6 +57,14 @@ impl<'a, K: Key> Packed<'a, K> {
         self.shape.data_at + self.shape.data_bytes
     }
 
+    /// Returns the key of a word of the lines.
+    fn key(&self, word: u64) -> K {
+        K::decode(match &self.index.header().short {
+            None => K::Word::from_u64(word),
+            Some(short) => short.key(word),
+        })
+    }
+
     /// Returns the record and the bytes of a page, verified as the index is.
     fn page(&self, number: u64) -> Result<(Record, &'a [u8]), ReadError> {
         let at = number * RECORD_BYTES as u64;
@@ -87,7 +95,7 @@ impl<'a, K: Key> Packed<'a, K> {
         let (record, page) = self.page(rank / PAGE_KEYS as u64)?;
         let word = packed::word(record, page, (rank % PAGE_KEYS as u64) as usize);
         self.index.check_mapping()?;
-        Ok(Some(K::decode(K::Word::from_u64(word))))
+        Ok(Some(self.key(word)))
     }
 
     /// Appends the keys of a range of ranks, which is cut at [`Packed::len`], to `keys`. Nothing is appended
@@ -110,7 +118,7 @@ impl<'a, K: Key> Packed<'a, K> {
             let first = (rank % PAGE_KEYS as u64) as usize;
             let count = (end - rank).min((PAGE_KEYS - first) as u64);
             let slots = first..first + count as usize;
-            keys.extend(slots.map(|slot| K::decode(K::Word::from_u64(packed::word(record, page, slot)))));
+            keys.extend(slots.map(|slot| self.key(packed::word(record, page, slot))));
             rank += count;
         }
         Ok(())

@@ -18,7 +18,8 @@ use crate::typed::Typed;
 use pleach_format::key::{Bits, Word};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
-use pleach_format::{Key, Value};
+use pleach_format::{Key, LineGeometry, Short, Value};
+use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 
 /// Lines that are verified at a time: 8 KiB.
@@ -29,17 +30,70 @@ const TUPLES_MAX: usize = 16;
 /// each page: a distance of 24 KiB was a fifth faster than none, and 2 KiB gained half of that.
 const LINES_AHEAD: usize = 384;
 
+/// Makes keys of the words in lines.
+trait Words<K: Key>: Copy {
+    /// The words, as they are in the lines.
+    type Stored: Word;
+    /// Returns the key of a word.
+    fn key(self, word: Self::Stored) -> K;
+}
+
+/// Words of the key type.
+#[derive(Clone, Copy)]
+struct Full;
+
+impl<K: Key> Words<K> for Full {
+    type Stored = K::Word;
+    #[inline(always)]
+    fn key(self, word: K::Word) -> K {
+        K::decode(word)
+    }
+}
+
+/// Short words of type `S`.
+#[derive(Clone, Copy)]
+struct Shorter<'a, S>(&'a Short, PhantomData<S>);
+
+impl<K: Key, S: Word> Words<K> for Shorter<'_, S> {
+    type Stored = S;
+    #[inline(always)]
+    fn key(self, word: S) -> K {
+        K::decode(self.0.key(word.low_u64()))
+    }
+}
+
+/// Evaluates an expression with the words of a file.
+macro_rules! with_words {
+    ($short:expr, $words:ident => $body:expr) => {
+        match $short {
+            None => {
+                let $words = Full;
+                $body
+            }
+            Some(short) if short.word_bytes() == 4 => {
+                let $words = Shorter(short, PhantomData::<u32>);
+                $body
+            }
+            Some(short) => {
+                let $words = Shorter(short, PhantomData::<u64>);
+                $body
+            }
+        }
+    };
+}
+
 /// Splits one line of `N` tuples into keys and values; nothing is written for values of no bytes.
 #[inline(always)]
-fn whole_line<K: Key, V: Value, const N: usize>(
+fn whole_line<K: Key, V: Value, W: Words<K>, const N: usize>(
+    words: W,
     line: &Line,
     values_at: usize,
     keys: &mut [K; N],
     values: Option<&mut [V; N]>,
 ) {
     // All is read before anything is written, so the compiler need not assume aliasing.
-    let from = &line[..N * K::Word::BYTES];
-    *keys = std::array::from_fn(|slot| K::decode(K::Word::read(&from[slot * K::Word::BYTES..])));
+    let from = &line[..N * W::Stored::BYTES];
+    *keys = std::array::from_fn(|slot| words.key(W::Stored::read(&from[slot * W::Stored::BYTES..])));
     if let Some(values) = values {
         let from = &line[values_at..][..N * V::Bits::BYTES];
         *values = std::array::from_fn(|slot| V::from_bits(V::Bits::read(&from[slot * V::Bits::BYTES..])));
@@ -48,7 +102,8 @@ fn whole_line<K: Key, V: Value, const N: usize>(
 
 /// Splits `keys.len() / N` lines, from `first` on. `values` is as long as `keys`, or empty for values of no
 /// bytes.
-fn whole_lines<K: Key, V: Value, const N: usize>(
+fn whole_lines<K: Key, V: Value, W: Words<K>, const N: usize>(
+    words: W,
     lines: &Lines<'_>,
     first: usize,
     values_at: usize,
@@ -59,30 +114,38 @@ fn whole_lines<K: Key, V: Value, const N: usize>(
     if V::Bits::BYTES == 0 {
         for (number, keys) in keys.iter_mut().enumerate() {
             lines.prefetch(first + number + LINES_AHEAD);
-            whole_line::<K, V, N>(lines.at(first + number), values_at, keys, None);
+            whole_line::<K, V, W, N>(words, lines.at(first + number), values_at, keys, None);
         }
         return;
     }
     let (values, _) = values.as_chunks_mut::<N>();
     for (number, (keys, values)) in keys.iter_mut().zip(values).enumerate() {
         lines.prefetch(first + number + LINES_AHEAD);
-        whole_line(lines.at(first + number), values_at, keys, Some(values));
+        whole_line(words, lines.at(first + number), values_at, keys, Some(values));
     }
 }
 
 /// Layout of tuples in lines.
 #[derive(Clone, Copy)]
-struct Slots {
+struct Slots<W> {
+    words: W,
     tuples_per_line: usize,
     values_at: usize,
 }
 
-impl Slots {
+impl<W> Slots<W> {
+    fn new(words: W, geometry: LineGeometry) -> Self {
+        Self { words, tuples_per_line: geometry.tuples_per_line(), values_at: geometry.values_at() }
+    }
+
     /// Splits `keys.len()` tuples of one line, from `slot` on.
-    fn some<K: Key, V: Value>(self, line: &Line, slot: usize, keys: &mut [K], values: &mut [V]) {
+    fn some<K: Key, V: Value>(self, line: &Line, slot: usize, keys: &mut [K], values: &mut [V])
+    where
+        W: Words<K>,
+    {
         let count = keys.len();
         for (slot, key) in (slot..).zip(keys) {
-            *key = K::decode(K::Word::read(&line[slot * K::Word::BYTES..]));
+            *key = self.words.key(W::Stored::read(&line[slot * W::Stored::BYTES..]));
         }
         if V::Bits::BYTES != 0 {
             for (slot, value) in (slot..).zip(values).take(count) {
@@ -99,7 +162,9 @@ impl Slots {
         (line, slot): (usize, usize),
         keys: &mut [K],
         values: &mut [V],
-    ) {
+    ) where
+        W: Words<K>,
+    {
         let n = self.tuples_per_line;
         let head = if slot == 0 { 0 } else { (n - slot).min(keys.len()) };
         let (keys_head, keys) = keys.split_at_mut(head);
@@ -110,10 +175,10 @@ impl Slots {
         let (keys, keys_tail) = keys.split_at_mut(whole);
         let (values, values_tail) = values.split_at_mut(whole.min(values.len()));
         match n {
-            4 => whole_lines::<K, V, 4>(lines, line, self.values_at, keys, values),
-            5 => whole_lines::<K, V, 5>(lines, line, self.values_at, keys, values),
-            8 => whole_lines::<K, V, 8>(lines, line, self.values_at, keys, values),
-            16 => whole_lines::<K, V, 16>(lines, line, self.values_at, keys, values),
+            4 => whole_lines::<K, V, W, 4>(self.words, lines, line, self.values_at, keys, values),
+            5 => whole_lines::<K, V, W, 5>(self.words, lines, line, self.values_at, keys, values),
+            8 => whole_lines::<K, V, W, 8>(self.words, lines, line, self.values_at, keys, values),
+            16 => whole_lines::<K, V, W, 16>(self.words, lines, line, self.values_at, keys, values),
             _ => {
                 for (number, keys) in keys.chunks_mut(n).enumerate() {
                     let from = (number * n).min(values.len());
@@ -137,7 +202,10 @@ impl Slots {
         count: usize,
         is_whole: impl Fn() -> bool + Copy,
         take: &mut impl FnMut(&[K], &[V]),
-    ) -> bool {
+    ) -> bool
+    where
+        W: Words<K>,
+    {
         let n = self.tuples_per_line;
         let head = if slot == 0 { 0 } else { (n - slot).min(count) };
         if !self.hand_over_some(lines.at(line), slot, head, is_whole, take) {
@@ -164,7 +232,10 @@ impl Slots {
         count: usize,
         is_whole: impl Fn() -> bool,
         take: &mut impl FnMut(&[K], &[V]),
-    ) -> bool {
+    ) -> bool
+    where
+        W: Words<K>,
+    {
         let (mut keys, mut values) = ([K::default(); TUPLES_MAX], [V::default(); TUPLES_MAX]);
         let (keys, values) = (&mut keys[..count], &mut values[..count]);
         self.some(line, slot, keys, values);
@@ -186,13 +257,16 @@ impl Slots {
         count: usize,
         is_whole: impl Fn() -> bool,
         take: &mut impl FnMut(&[K], &[V]),
-    ) -> bool {
+    ) -> bool
+    where
+        W: Words<K>,
+    {
         for line in first..first + count {
             let (mut keys, mut values) = ([K::default(); N], [V::default(); N]);
             if V::Bits::BYTES == 0 {
-                whole_line::<K, V, N>(lines.at(line), self.values_at, &mut keys, None);
+                whole_line::<K, V, W, N>(self.words, lines.at(line), self.values_at, &mut keys, None);
             } else {
-                whole_line(lines.at(line), self.values_at, &mut keys, Some(&mut values));
+                whole_line(self.words, lines.at(line), self.values_at, &mut keys, Some(&mut values));
             }
             if !is_whole() {
                 return false;
@@ -225,10 +299,11 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             let (last, _) = geometry.place(rank + count as u64 - 1);
             verified.check_range(header.line_offset(first), (last - first + 1) * LINE_BYTES as u64)?;
         }
-        let slots = Slots { tuples_per_line: geometry.tuples_per_line(), values_at: geometry.values_at() };
         let line = usize::try_from(first).unwrap_or(usize::MAX);
-        let values = if has_values { &mut values[..count] } else { &mut [] };
-        slots.copy(&plan.tuple_lines, (line, slot), &mut keys[..count], values);
+        let (keys, values) = (&mut keys[..count], if has_values { &mut values[..count] } else { &mut [] });
+        with_words!(&header.short, words => {
+            Slots::new(words, geometry).copy(&plan.tuple_lines, (line, slot), keys, values);
+        });
         self.index().check_mapping()?;
         Ok(count)
     }
@@ -252,13 +327,22 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// # Errors
     /// Those of [`Typed::copy_range`]. Only tuples before the error were passed to `take`, and all of them
     /// are those of the file: each line is checked to be whole before it is passed on.
-    pub fn scan(&self, ranks: Range<u64>, mut take: impl FnMut(&[K], &[V])) -> Result<u64, ReadError> {
+    pub fn scan(&self, ranks: Range<u64>, take: impl FnMut(&[K], &[V])) -> Result<u64, ReadError> {
+        with_words!(&self.index().header().short, words => self.scan_words(words, ranks, take))
+    }
+
+    fn scan_words<W: Words<K>>(
+        &self,
+        words: W,
+        ranks: Range<u64>,
+        mut take: impl FnMut(&[K], &[V]),
+    ) -> Result<u64, ReadError> {
         let end = ranks.end.min(self.len());
         let start = ranks.start.min(end);
         let Some(plan) = self.plan().filter(|_| start < end) else { return Ok(0) };
         let header = self.index().header();
         let geometry = header.geometry;
-        let slots = Slots { tuples_per_line: geometry.tuples_per_line(), values_at: geometry.values_at() };
+        let slots = Slots::new(words, geometry);
         let n = slots.tuples_per_line as u64;
         let watch = self.index().watch();
         let is_whole = || watch.is_none_or(|watch| !watch.is_lost());

@@ -14,7 +14,7 @@ use crate::typed::Typed;
 use pleach_format::key::{Key, Word};
 use pleach_format::mask::{Mask, Place};
 use pleach_format::{Value, ValueType};
-use rayon::prelude::*;
+use pleach_fsck::pool;
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -458,13 +458,9 @@ impl<'a, V: Value> Strings<'a, V> {
         present: &mut [u64],
     ) -> Result<usize, ReadError> {
         let (values, present) = buffers(keys.len(), values, present)?;
-        pleach_fsck::pool::ready();
-        values
-            .par_chunks_mut(TASK)
-            .zip(present.par_chunks_mut(TASK / 64))
-            .enumerate()
-            .map(|(task, (values, present))| self.get_part(keys, task * TASK, values, present))
-            .try_reduce(|| 0, |a, b| Ok(a + b))
+        let task = pool::task_queries(None, keys.len(), TASK);
+        let tasks = (0..).step_by(task).zip(values.chunks_mut(task).zip(present.chunks_mut(task / 64)));
+        pool::sum(None, tasks, |(first, (values, present))| self.get_part(keys, first, values, present))
     }
 
     fn get_part<Q: Queries + ?Sized>(

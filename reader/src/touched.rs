@@ -129,7 +129,7 @@ mod tests {
     /// A file of several sections, one of which has more blocks than a word of the bitmap has bits.
     fn whole() -> (Header, Vec<u8>) {
         let tuples: Vec<(u64, u64)> = (0..35_000).map(|i| (i * 1000 + mix(i) % 1000, i)).collect();
-        let meta = pleach_format::meta::Meta { key_name: "k".into(), ..Default::default() };
+        let meta = pleach_format::meta::Meta { key_name: "k".into(), ..naive::wide() };
         let bytes = naive::build_with(&tuples, &meta, true, naive::Grid::No);
         let header = Header::parse(&bytes[..pleach_format::view::HEAD_BYTES], bytes.len() as u64);
         (header.expect("a header"), bytes)

@@ -1,77 +1,26 @@
 //! A view of an open file with compile-time types. It provides all look-ups of numeric keys.
 
-use crate::arch::Isa;
 use crate::cast::{key_words, value_bits};
 use crate::error::{ReadError, TypeError};
 use crate::index::Index;
 use crate::iter::Range;
 use crate::search::descent::{GROUP, Hit};
-use crate::search::engine::{Engine, Hits, Presence, PutHits, Ranks, Values, engine};
+use crate::search::engine::PutHits;
 use crate::search::plan::Plan;
 use crate::touched::Verified;
+use crate::words::Searches;
 use pleach_format::key::{Bits, Word};
 use pleach_format::{Key, Value, ValueType, view};
-use rayon::prelude::*;
+use pleach_fsck::pool;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Queries per task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
+/// Maximum number of queries per task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
 const TASK: usize = 1 << 14;
 
 /// Keys encoded at a time where encoding is more than a xor; a multiple of 64.
 const PIECE: usize = 1024;
-
-/// Searches for keys alone, for each width of the file's values.
-#[derive(Clone, Copy)]
-enum KeyEngine<W> {
-    Zero(Engine<W, ()>),
-    Four(Engine<W, u32>),
-    Eight(Engine<W, u64>),
-}
-
-macro_rules! any_width {
-    ($self:expr, $engine:ident => $call:expr) => {
-        match $self {
-            KeyEngine::Zero($engine) => $call,
-            KeyEngine::Four($engine) => $call,
-            KeyEngine::Eight($engine) => $call,
-        }
-    };
-}
-
-impl<W: Word> KeyEngine<W> {
-    fn new(value_bytes: usize, isa: Isa) -> Self {
-        match value_bytes {
-            0 => Self::Zero(engine(isa)),
-            4 => Self::Four(engine(isa)),
-            _ => Self::Eight(engine(isa)),
-        }
-    }
-    #[inline]
-    fn locate(&self, plan: &Plan<'_>, query: W) -> (u64, bool) {
-        any_width!(self, engine => { let hit = engine.locate(plan, query); (hit.rank, hit.found) })
-    }
-    /// Yields hits without their values.
-    fn hits<B: Bits>(&self, plan: &Plan<'_>, queries: &[W], put: &mut PutHits<'_, B>) {
-        fn bare<A, B: Bits>(hit: &Hit<A>) -> Hit<B> {
-            Hit { rank: hit.rank, found: hit.found, value: B::default() }
-        }
-        any_width!(self, engine => {
-            let mut bared = [Hit::default(); GROUP];
-            engine.hits(plan, queries, W::default(), &mut Hits(&mut |first, hits| {
-                bared.iter_mut().zip(hits).for_each(|(to, hit)| *to = bare(hit));
-                put(first, &bared[..hits.len()]);
-            }));
-        });
-    }
-    fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
-        any_width!(self, engine => engine.presence(plan, queries, flip, output));
-    }
-    fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
-        any_width!(self, engine => engine.ranks(plan, queries, flip, output));
-    }
-}
 
 /// A typed view that borrows an [`Index`]; [`crate::Map`] is one that owns it. Cheap to make; keep it for many
 /// look-ups.
@@ -84,9 +33,7 @@ impl<W: Word> KeyEngine<W> {
 pub struct Typed<'a, K: Key, V: Value> {
     index: &'a Index,
     plan: Option<Plan<'a>>,
-    keys: KeyEngine<K::Word>,
-    /// Present only if the file's values have the width of `V`.
-    values: Option<Engine<K::Word, V::Bits>>,
+    searches: Searches<'a, K::Word, V::Bits>,
     types: PhantomData<(K, V)>,
 }
 
@@ -111,8 +58,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Self {
             index,
             plan: Plan::new(index.header(), index.bytes()),
-            keys: KeyEngine::new(width, index.isa()),
-            values: (V::Bits::BYTES == width).then(|| engine(index.isa())),
+            searches: Searches::new(index.header().short.as_ref(), width, index.isa()),
             types: PhantomData,
         }
     }
@@ -142,7 +88,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         let rank = view::lower_bound(verified.header, verified, query)?;
         let hit = match view::tuple::<K::Word, _>(verified.header, verified, rank)? {
             Some((key, value)) if key == query => Hit { rank, found: true, value: V::Bits::from_u64(value) },
-            _ => Hit { rank, found: false, value: V::Bits::default() },
+            _ => Hit { rank, ..Hit::default() },
         };
         self.index.check_mapping()?;
         Ok(hit)
@@ -154,13 +100,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             return self.locate_verified(&verified, query);
         }
         let Some(plan) = &self.plan else { return Ok(Hit::default()) };
-        let hit = match &self.values {
-            Some(engine) => engine.locate(plan, query),
-            None => {
-                let (rank, found) = self.keys.locate(plan, query);
-                Hit { rank, found, value: V::Bits::default() }
-            }
-        };
+        let hit = self.searches.locate(plan, query);
         self.index.check_mapping()?;
         Ok(hit)
     }
@@ -168,10 +108,8 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// Yields the hits of many words, unverified, in order and in groups of up to [`GROUP`]. Yields nothing
     /// in an empty file.
     pub(crate) fn hits(&self, words: &[K::Word], put: &mut PutHits<'_, V::Bits>) {
-        let Some(plan) = &self.plan else { return };
-        match &self.values {
-            Some(engine) => engine.hits(plan, words, K::Word::default(), &mut Hits(put)),
-            None => self.keys.hits(plan, words, put),
+        if let Some(plan) = &self.plan {
+            self.searches.hits(plan, words, put);
         }
     }
 
@@ -405,16 +343,14 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             present.fill(0);
             return Ok(0);
         };
-        let Some(engine) = &self.values else {
+        if !self.searches.has_values() {
             return self.contains_piece(keys, present);
-        };
+        }
         let values = value_bits(values);
         let mut found = 0;
         Self::each_words(keys, |first, words, flip| {
-            let presence = Presence { bitmap: &mut present[first / 64..], found: 0 };
-            let mut output = Values { values: &mut values[first..], presence };
-            engine.values(plan, words, flip, &mut output);
-            found += output.presence.found;
+            let (values, present) = (&mut values[first..first + words.len()], &mut present[first / 64..]);
+            found += self.searches.values(plan, words, flip, values, present);
         });
         self.index.check_mapping()?;
         Ok(found)
@@ -460,9 +396,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         };
         let mut found = 0;
         Self::each_words(keys, |first, words, flip| {
-            let mut presence = Presence { bitmap: &mut present[first / 64..], found: 0 };
-            self.keys.presence(plan, words, flip, &mut presence);
-            found += presence.found;
+            found += self.searches.presence(plan, words, flip, &mut present[first / 64..]);
         });
         self.index.check_mapping()?;
         Ok(found)
@@ -524,7 +458,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             return Ok(());
         };
         Self::each_words(keys, |first, words, flip| {
-            self.keys.ranks(plan, words, flip, &mut Ranks(&mut ranks[first..]));
+            self.searches.ranks(plan, words, flip, &mut ranks[first..first + words.len()]);
         });
         self.index.check_mapping()
     }
@@ -541,12 +475,9 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     ) -> Result<usize, ReadError> {
         let values = Self::check_length("values", keys.len(), values)?;
         let present = Self::check_bitmap(keys.len(), present)?;
-        pleach_fsck::pool::ready();
-        keys.par_chunks(TASK)
-            .zip(values.par_chunks_mut(TASK))
-            .zip(present.par_chunks_mut(TASK / 64))
-            .map(|((keys, values), present)| self.get_piece(keys, values, present))
-            .try_reduce(|| 0, |a, b| Ok(a + b))
+        let task = pool::task_queries(None, keys.len(), TASK);
+        let tasks = keys.chunks(task).zip(values.chunks_mut(task)).zip(present.chunks_mut(task / 64));
+        pool::sum(None, tasks, |((keys, values), present)| self.get_piece(keys, values, present))
     }
 
     /// Runs [`Typed::contains_batch`] on all threads of the current rayon pool.
@@ -555,11 +486,9 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// Those of [`Typed::contains_batch`].
     pub fn par_contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
         let present = Self::check_bitmap(keys.len(), present)?;
-        pleach_fsck::pool::ready();
-        keys.par_chunks(TASK)
-            .zip(present.par_chunks_mut(TASK / 64))
-            .map(|(keys, present)| self.contains_piece(keys, present))
-            .try_reduce(|| 0, |a, b| Ok(a + b))
+        let task = pool::task_queries(None, keys.len(), TASK);
+        let tasks = keys.chunks(task).zip(present.chunks_mut(task / 64));
+        pool::sum(None, tasks, |(keys, present)| self.contains_piece(keys, present))
     }
 
     /// Runs [`Typed::lower_bound_batch`] on all threads of the current rayon pool.
@@ -568,10 +497,9 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// Those of [`Typed::lower_bound_batch`].
     pub fn par_lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
         let ranks = Self::check_length("ranks", keys.len(), ranks)?;
-        pleach_fsck::pool::ready();
-        keys.par_chunks(TASK)
-            .zip(ranks.par_chunks_mut(TASK))
-            .try_for_each(|(keys, ranks)| self.lower_bound_piece(keys, ranks))
+        let task = pool::task_queries(None, keys.len(), TASK);
+        let tasks = keys.chunks(task).zip(ranks.chunks_mut(task));
+        pool::sum(None, tasks, |(keys, ranks)| self.lower_bound_piece(keys, ranks).map(|()| 0)).map(|_| ())
     }
 }
 

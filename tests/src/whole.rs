@@ -14,6 +14,11 @@ pub fn wholes() -> &'static [Vec<u8>] {
     WHOLES.get_or_init(make)
 }
 
+/// A key of eight digits of 8 bits, each of them one of eight that crowd at zero: crowds in crowds.
+pub fn crowded(digits: u64) -> u64 {
+    (0..8).fold(0, |key, digit| key << 8 | ((1 << (digits >> (8 * digit) & 7)) - 1))
+}
+
 fn make() -> Vec<Vec<u8>> {
     let plain = BuildOptions { threads: 1, memory_bytes: 1 << 30, ..BuildOptions::default() };
     let all = plain.clone().with_layout(Layout {
@@ -21,6 +26,7 @@ fn make() -> Vec<Vec<u8>> {
         columns: true,
         packed: true,
         classic: true,
+        wide: false,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
     });
     let columns = BuildOptions { columns: true, ..plain.clone() };
@@ -37,6 +43,10 @@ fn make() -> Vec<Vec<u8>> {
         .map(|i| (text(format!("{}{}", "ab".repeat((i % 5 * (i % 17)) as usize), mix(i))), ()))
         .collect();
     let floats: Vec<(f64, u32)> = (0..120u32).map(|i| (f64::from(i * 7) - 300.5, i)).collect();
+    // Segments within segments, and short words of several runs.
+    let crowds: Vec<(u64, u64)> = (0..700).map(|i| (crowded(mix(i)), i)).collect();
+    let tenants: Vec<(u64, u32)> =
+        (0..600).map(|i| ((i / 20) << 40 | (i % 20) << 3, mix(i) as u32)).collect();
     let of =
         |key_type: KeyType, value_type: ValueType, keys: Column, values: Column, options: &BuildOptions| {
             let mut chunk = Chunk::new(key_type, value_type);
@@ -66,6 +76,8 @@ fn make() -> Vec<Vec<u8>> {
         build_strings_bytes(KeyType::Bytes, &long, &columns).expect("builds"),
         build_strings_bytes(KeyType::Utf8, &uneven, &plain).expect("builds"),
         build_bytes(&floats, &all).expect("builds"),
+        build_bytes(&crowds, &plain).expect("builds"),
+        build_bytes(&tenants, &all).expect("builds"),
         of(KeyType::U64, ValueType::Utf8, Column::U64((0..150).map(mix).collect()), texts(150), &all),
         of(KeyType::Bytes, ValueType::Bytes, names(90), texts(90), &columns),
         of(KeyType::I32, ValueType::Fixed(12), signed, twelve(90), &plain),

@@ -239,7 +239,9 @@ fn check_types<K: Key, V: Value + Debug>() {
                 let index = report(&bytes).unwrap_or_else(|error| panic!("{what} {grid:?}: {error}"));
                 assert_eq!(
                     index.header().grid.is_some(),
-                    grid == Grid::Always && index.header().lines > 1 && K::Word::BYTES <= 8
+                    grid == Grid::Always
+                        && index.header().lines > 1
+                        && index.header().geometry.key_bytes <= 8
                 );
                 let all = Isa::available();
                 let isa = all[(turn / 2 + grid as usize) % all.len()];

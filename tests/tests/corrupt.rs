@@ -192,10 +192,10 @@ fn what_other_encodings_and_types_can_break_is_named() {
     // 32-bit codes leave two bytes between codes and base.
     let words = Shape::Clustered.words(1200, 32, 1);
     let tuples: Vec<(u64, ())> = words.iter().map(|&word| (word, ())).collect();
-    let wide = naive::build(&tuples, &Meta::default(), false);
+    let wide = naive::build(&tuples, &naive::wide(), false);
     // Full separators: groups of neighbours with huge gaps.
     let tuples: Vec<(u64, ())> = (0..1200).map(|i| (((i / 24) << 56) | (i % 24), ())).collect();
-    let raw = naive::build(&tuples, &Meta::default(), false);
+    let raw = naive::build(&tuples, &naive::wide(), false);
     for (file, wanted) in [(&wide, Encoding::Delta32), (&raw, Encoding::Raw)] {
         let level = header(file).spine.levels[0];
         if level.encoding != wanted {
@@ -232,7 +232,7 @@ fn what_other_encodings_and_types_can_break_is_named() {
 
     // Five tuples of 8 and 4 bytes leave a gap of four.
     let tuples: Vec<(u64, u32)> = (0..7).map(|key| (key, 1)).collect();
-    let mut bytes = naive::build(&tuples, &Meta::default(), false);
+    let mut bytes = naive::build(&tuples, &naive::wide(), false);
     let at = content(&bytes, Tag::LINE).start + 41;
     bytes[at] = 1;
     reseal(&mut bytes);

@@ -1,7 +1,7 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.8/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.9/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
@@ -97,7 +97,7 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.8").join(name)
+    data("v0.9").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -105,7 +105,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.8")).expect("a folder");
+        fs::create_dir_all(data("v0.9")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -254,10 +254,49 @@ fn one_tuple() {
     check("one.pleach", &one, NAMELESS, &BuildOptions::default(), &one);
 }
 
+/// Words as long as keys.
+fn wide() -> BuildOptions {
+    BuildOptions { wide: true, ..BuildOptions::default() }
+}
+
+/// Bytes of a word, what is added to its bits, and the runs of these.
+type Words = (usize, u128, Vec<(u8, u8)>);
+
+fn short_of(file: &[u8]) -> Option<Words> {
+    mutate::header(file).short.map(|short| {
+        let runs = short.runs().iter().filter(|run| run.bits > 0).map(|run| (run.from, run.bits));
+        (short.word_bytes(), short.base(), runs.collect())
+    })
+}
+
+#[test]
+fn short_words() {
+    // Below and above zero: the smallest key is subtracted.
+    let near: Vec<(i64, u64)> = (0..800).map(|i| ((spread(i) >> 32) as i64 - (1 << 31), i)).collect();
+    let wanted = sorted(&near);
+    let golden = check("short_i64_u64.pleach", &near, NAMELESS, &BuildOptions::default(), &wanted);
+    let base = u128::from(wanted[0].0.encode());
+    assert_eq!(short_of(&golden), Some((4, base, vec![(0, 32)])));
+
+    // Six runs of bits, of which the nearest join.
+    let kept = 0x7000_0F00_0330_C00F_u64;
+    let apart: Vec<(u64, u32)> =
+        (0..900).map(|i| ((spread(i) & kept) | 0x8000_00F0_0000_0000, i as u32)).collect();
+    let golden = check("short_u64_u32.pleach", &apart, NAMELESS, &BuildOptions::default(), &sorted(&apart));
+    let runs = vec![(0, 4), (14, 12), (40, 4), (60, 3)];
+    assert_eq!(short_of(&golden), Some((4, 0x8000_00F0_0000_0000, runs)));
+
+    // Half of the bits of a long number.
+    let long: Vec<(u128, ())> = (0..500).map(|i| (u128::from(spread(i)) << 40 | 0xAB << 120, ())).collect();
+    let options = BuildOptions { columns: true, classic: true, ..BuildOptions::default() };
+    let golden = check("short_u128_none_columns.pleach", &long, NAMELESS, &options, &sorted(&long));
+    assert_eq!(short_of(&golden), Some((8, 0xAB << 120, vec![(40, 64)])));
+}
+
 #[test]
 fn full_separators() {
     let tuples: Vec<(u64, u64)> = (0..700).map(|i| (((i / 24) << 57) | (i % 24), i)).collect();
-    let golden = check("raw.pleach", &tuples, NAMELESS, &BuildOptions::default(), &tuples);
+    let golden = check("raw.pleach", &tuples, NAMELESS, &wide(), &tuples);
     assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Raw);
 }
 
@@ -273,7 +312,7 @@ fn codes_of_32_bits() {
     // Runs of neighbours, and gaps between them that 16 bits of code cannot span.
     let key = |i: u64| ((spread(i / 37) & 0xFFFF_FF00) | (i % 37)) as i64 - (1 << 31);
     let tuples: Vec<(i64, i32)> = (0..900).map(|i| (key(i), -(i as i32))).collect();
-    let golden = check("delta32.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
+    let golden = check("delta32.pleach", &tuples, NAMELESS, &wide(), &sorted(&tuples));
     assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta32);
 }
 

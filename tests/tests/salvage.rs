@@ -73,7 +73,8 @@ fn without(mut tuples: Vec<String>, lost: &[Range<u64>]) -> Vec<String> {
 fn numbers(tuples: u64) -> Place {
     let tuples: Vec<(u64, u64)> = (0..tuples).map(|i| (i * 3, mix(i))).collect();
     Place::new(|path| {
-        build_slice(&tuples, path, &BuildOptions::default()).expect("a build");
+        // As many tuples to a block as `OF_BLOCK` says.
+        build_slice(&tuples, path, &BuildOptions { wide: true, ..BuildOptions::default() }).expect("a build");
     })
 }
 
@@ -171,6 +172,7 @@ fn damage_elsewhere_loses_no_tuple() {
         columns: true,
         packed: true,
         classic: true,
+        wide: true,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
     };
     let tuples: Vec<(u64, u64)> = (0..5000).map(|i| (i * 3, mix(i))).collect();
@@ -283,7 +285,8 @@ fn words_of_another_type_are_saved_whole_or_refused() {
     let key_type = std::mem::offset_of!(Superblock, key_type);
     let (mut saved, mut refused) = (0, 0);
     for whole in wholes() {
-        let word_bytes = header(whole).geometry.key_bytes;
+        let there = header(whole);
+        let word_bytes = there.short.map_or(there.geometry.key_bytes, |short| short.key_bytes());
         for other in KeyType::NUMERIC.iter().filter(|other| other.bytes() == word_bytes) {
             let place = Place::new(|path| fs::write(path, whole).expect("written"));
             let forged = resealed(whole, |bytes| put(bytes, key_type, 2, other.code().into()));

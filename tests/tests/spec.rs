@@ -93,7 +93,7 @@ fn section_table() {
     let fields = fields!(Entry: tag flags offset length elements sums_offset sums sums_crc reserved
         parameters reserved2);
     check_map("## 4. Section table", &fields, ENTRY_BYTES);
-    let fields = fields!(LineParameters: line_bytes word_bytes value_bytes line_tuples reserved);
+    let fields = fields!(LineParameters: line_bytes word_bytes value_bytes line_tuples base runs reserved);
     check_map("| LINE: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(SpineParameters: line_bytes word_bytes levels gap inexact_lines encodings reserved);
     check_map("| SPIN: offset", &fields, PARAMETERS_BYTES);

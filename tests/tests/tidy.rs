@@ -35,8 +35,11 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("pleach", &["pleach-format", "pleach-fsck", "pleach-builder"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
-    // All but the first two are optional: the features `arrow` and `relation`.
-    ("pleach-batch", &["pleach-format", "pleach", "pleach-builder", "pleach-input", "pleach-relation"]),
+    // All but the first three are optional: the features `arrow` and `relation`.
+    (
+        "pleach-batch",
+        &["pleach-format", "pleach-pool", "pleach", "pleach-builder", "pleach-input", "pleach-relation"],
+    ),
     ("pleach-peers", &["pleach-format"]),
     (
         "pleach-cli",

@@ -25,7 +25,7 @@ fn assert_clean(bytes: &[u8]) {
 
 #[test]
 fn a_classic_tree_beside_the_lines() {
-    let options = BuildOptions { classic: true, ..BuildOptions::default() };
+    let options = BuildOptions { classic: true, wide: true, ..BuildOptions::default() };
     for count in [0u64, 1, 2, 64, 65, 1000, 4097] {
         let tuples: Vec<(u64, u32)> = (0..count).map(|i| (mix(i) >> 8, i as u32)).collect();
         let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
@@ -112,7 +112,7 @@ fn damaged_compressed_trees_are_found() {
             assert_eq!(ranks, [rank]);
         }
     }
-    let options = BuildOptions { classic: true, ..BuildOptions::default() };
+    let options = BuildOptions { classic: true, wide: true, ..BuildOptions::default() };
     for count in [0u64, 1, 700, 9000] {
         let wide: Vec<(u64, u32)> = (0..count).map(|i| (mix(i) >> (i % 50), i as u32)).collect();
         let wide = BTreeMap::from_iter(wide).into_iter().collect::<Vec<_>>();

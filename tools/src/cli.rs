@@ -322,7 +322,8 @@ pub struct BuildArgs {
     /// Regions of the file: lines,spine; also grid (a faster way to the lines, if keys are spread evenly
     /// enough), columns (for scans without a copy), packed (keys in as few bits as each 1024 of them
     /// need), classic (the tree of the FAST paper, for measurements), harmonia[:FANOUT[:PERCENT]] (a B+tree
-    /// in two arrays, with nodes filled to PERCENT)
+    /// in two arrays, with nodes filled to PERCENT), wide (words as long as numeric keys, even if shorter
+    /// ones tell them apart)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: Layout,
     /// Treatment of duplicate keys [default: keep all, in input order]

@@ -249,7 +249,7 @@ fn what_a_later_version_does_is_told() {
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
         "unsupported layout 'btree': --layout <L,...>: use lines,spine and optionally grid, columns, packed, \
-         classic, harmonia[:FANOUT[:PERCENT]]",
+         classic, wide, harmonia[:FANOUT[:PERCENT]]",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
@@ -712,7 +712,7 @@ fn what_is_whole_is_salvaged() {
     let document = place.run(&["inspect", "t.pleach", "--json"]).ends(0).json();
     let lines: usize =
         document["tuple_lines"]["offset"].as_str().and_then(|at| at.parse().ok()).expect("an offset");
-    // Blocks of 8 KiB, 4 tuples a line.
+    // Blocks of 8 KiB, 5 tuples a line.
     damaged(&place, "bad", |bytes| {
         bytes[lines + 8192 + 3] ^= 4;
         bytes[lines + 3 * 8192 + 3] ^= 4;
@@ -720,20 +720,20 @@ fn what_is_whole_is_salvaged() {
     let before = fs::read(place.path("bad")).expect("a file");
     let run = place.run(&["fsck", "bad", "--salvage", "saved"]).ends(4);
     for line in [
-        "lost: 512 tuples from rank 512: keys from 5110 to 10240\n",
-        "lost: 512 tuples from rank 1,536: keys from 15350 to 20480\n",
-        "salvaged: saved: 1,976 tuples, 1,024 lost\n",
+        "lost: 640 tuples from rank 640: keys from 6390 to 12800\n",
+        "lost: 640 tuples from rank 1,920: keys from 19190 to 25600\n",
+        "salvaged: saved: 1,720 tuples, 1,280 lost\n",
     ] {
         assert!(run.out.contains(line), "{}", run.out);
     }
     assert!(fs::read(place.path("bad")).expect("a file") == before, "the input changed");
     place.run(&["fsck", "saved"]).ends(0);
-    place.run(&["get", "saved", "5110", "10240"]).ends(0).prints("5110\t511\n10240\t1024\n");
-    place.run(&["get", "saved", "5120"]).ends(1);
+    place.run(&["get", "saved", "6390", "12800"]).ends(0).prints("6390\t639\n12800\t1280\n");
+    place.run(&["get", "saved", "6400"]).ends(1);
     let document = place.run(&["fsck", "bad", "--salvage", "saved", "--json"]).ends(4).json();
-    assert_eq!(document["salvage"]["lost_tuples"], "1024");
-    assert_eq!(document["salvage"]["lost"][1]["rank"], "1536");
-    assert_eq!(document["salvage"]["lost"][1]["after"], "15350");
+    assert_eq!(document["salvage"]["lost_tuples"], "1280");
+    assert_eq!(document["salvage"]["lost"][1]["rank"], "1920");
+    assert_eq!(document["salvage"]["lost"][1]["after"], "19190");
     // Nothing was lost of a whole one.
     let run = place.run(&["fsck", "t.pleach", "--salvage", "copy"]).ends(0);
     assert!(run.out.contains("salvaged: copy: 3,000 tuples, none lost\n"), "{}", run.out);
@@ -842,12 +842,12 @@ fn inspect_shows_the_file() {
     assert_eq!(covered + 4 * 4096, fs::metadata(place.path("t.pleach")).expect("a file").len());
 
     let run = place.run(&["inspect", "t.pleach", "--line", "2"]).ends(0);
-    assert!(run.out.contains("tuple line 2 of 250") && run.out.contains(": good"), "{}", run.out);
+    assert!(run.out.contains("tuple line 2 of 200") && run.out.contains(": good"), "{}", run.out);
     let document = place.run(&["inspect", "t.pleach", "--line", "2", "--json"]).ends(0).json();
-    assert_eq!(document["tuples"][3], serde_json::json!({ "rank": "11", "key": "110", "value": "11" }));
+    assert_eq!(document["tuples"][3], serde_json::json!({ "rank": "13", "key": "130", "value": "13" }));
     place
-        .run(&["inspect", "t.pleach", "--line", "250"])
-        .fails(8, "no tuple line 250: t.pleach: give a number from 0 to 249");
+        .run(&["inspect", "t.pleach", "--line", "200"])
+        .fails(8, "no tuple line 200: t.pleach: give a number from 0 to 199");
 }
 
 #[cfg(target_os = "linux")]

@@ -9,7 +9,6 @@ use crate::options::{BuildOptions, Unique};
 use crate::source::Schema;
 use crate::storage::{Storage, StorageFile};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
-use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
@@ -276,12 +275,6 @@ impl Window {
         let blocks = at / BLOCK..=(at + length.max(1) - 1) / BLOCK;
         (!self.bad.iter().any(|block| blocks.contains(block))).then_some(bytes)
     }
-}
-
-/// Appends the word of a line's slot, most significant byte first: the bytes of a numeric key's encoding.
-pub(crate) fn word_bytes<W: pleach_format::Word>(line: &line::Line, slot: usize, out: &mut Vec<u8>) {
-    let word: W = line::key(line, slot);
-    out.extend_from_slice(&word.to_u128().to_be_bytes()[16 - W::BYTES..]);
 }
 
 /// Returns the number of ranks in `ranges`.

@@ -3,6 +3,7 @@
 //! ```text
 //! changes.rs      rows in order of keys, an effect for each key
 //! base.rs         verified blocks of the base
+//! stored.rs       keys and values of its lines
 //! words.rs        merge of words, on all threads       strings.rs   of byte strings
 //! patch.rs        no tuple comes or goes: copy, and rewrite the blocks that change
 //! compact.rs      several files become one
@@ -23,6 +24,7 @@ pub(crate) mod generations;
 mod passing;
 mod patch;
 mod rollback;
+mod stored;
 mod strings;
 mod words;
 

@@ -12,17 +12,18 @@
 use super::base::{Base, Blocks};
 use super::changes::Effects;
 use super::copying::{Overlays, copied};
+use super::stored::Stored;
 use crate::error::BuildError;
 use crate::finish::BUILDER;
 use crate::observe::{Phase, Watch};
 use crate::options::Summary;
-use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::pack::{KeyLane, ValueLane};
 use crate::parallel;
 use crate::publish::{Descent, Output};
 use crate::source::SourceError;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::layout::LINE_BYTES;
-use pleach_format::line::{self, Line};
+use pleach_format::line::Line;
 use pleach_format::section::{Entry, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table};
 use pleach_format::view::CLOSING_BYTES;
 use std::collections::BTreeMap;
@@ -165,7 +166,8 @@ fn window<W: KeyLane, B: ValueLane>(
     effects: &Effects<W, B>,
     first: u64,
 ) -> Result<Option<(Found<B>, (W, W))>, BuildError> {
-    let n = const { per_line::<W, B>() };
+    let stored = Stored::<W>::new(&base.header);
+    let n = stored.per_line();
     let header = &base.header;
     let end = (first + WINDOW_LINES).min(header.lines);
     let extent = blocks.section.extent() - first * LINE_BYTES as u64;
@@ -173,7 +175,7 @@ fn window<W: KeyLane, B: ValueLane>(
     let mut lines: Vec<Line> = vec![[0; LINE_BYTES]; bytes as usize / LINE_BYTES];
     base.read(lines.as_flattened_mut(), header.line_offset(first))?;
     let tuples = (end - first - 1) as usize * n + header.geometry.tuples_in_line(end - 1, header.tuples);
-    let key = |at: usize| -> W { line::key(&lines[at / n], at % n) };
+    let key = |at: usize| -> W { stored.key(&lines[at / n], at % n) };
     let ends = (key(0), key(tuples - 1));
     let list = &effects.list;
     let from = list.partition_point(|effect| effect.key < ends.0);

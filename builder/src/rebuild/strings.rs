@@ -4,10 +4,11 @@
 //! line or from the column of values. The bytes for a rank come from verified windows. If the base is
 //! salvaged, a tuple is left out if any part of it is lost.
 
-use super::base::{Base, Blocks, Window, word_bytes};
+use super::base::{Base, Blocks, Window};
 use super::changes::{Effects, push_element};
 use crate::error::BuildError;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::section::Tag;
 use pleach_format::tail::TAIL_GUARD_BYTES;
@@ -175,9 +176,7 @@ impl<'a> ByteMerge<'a> {
         self.value.clear();
         match (&self.mask, &self.tails, &self.keys) {
             (Some(mask), tails, None) => {
-                let mut word = Vec::with_capacity(16);
-                push_word(geometry.key_bytes, line, slot, &mut word);
-                let word = word.iter().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+                let word = line::word(line, geometry.key_bytes, slot);
                 match tails {
                     Some(tails) => {
                         let mut tail = tails.get(rank)?.to_vec();
@@ -188,7 +187,11 @@ impl<'a> ByteMerge<'a> {
                 }
             }
             (_, _, Some(keys)) => self.key.extend_from_slice(keys.get(rank)?),
-            (None, ..) => push_word(geometry.key_bytes, line, slot, &mut self.key),
+            (None, ..) => {
+                let header = &self.base.header;
+                let key = header.key_of(line::word(line, geometry.key_bytes, slot)).to_be_bytes();
+                self.key.extend_from_slice(&key[key.len() - header.key_type.bytes()..]);
+            }
         }
         match &self.values {
             Some(values) => self.value.extend_from_slice(values.get(rank)?),
@@ -261,14 +264,6 @@ impl<'a> ByteMerge<'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn push_word(bytes: usize, line: &[u8; 64], slot: usize, out: &mut Vec<u8>) {
-    match bytes {
-        4 => word_bytes::<u32>(line, slot, out),
-        8 => word_bytes::<u64>(line, slot, out),
-        _ => word_bytes::<u128>(line, slot, out),
     }
 }
 

@@ -9,13 +9,14 @@
 
 use super::base::{Base, Blocks};
 use super::changes::Effects;
+use super::stored::Stored;
 use crate::error::BuildError;
-use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::pack::{KeyLane, ValueLane};
 use crate::parallel;
 use crate::source::{Chunk, Schema, Source, SourceError};
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::layout::LINE_BYTES;
-use pleach_format::line::{self, Line};
+use pleach_format::line::Line;
 use pleach_format::section::Tag;
 use std::mem;
 use std::ops::Range;
@@ -32,16 +33,16 @@ struct Window {
 }
 
 impl Window {
-    fn key<W: KeyLane, B: ValueLane>(&self, at: usize) -> W {
-        let n = const { per_line::<W, B>() };
-        line::key(&self.lines[at / n], at % n)
+    fn key<W: KeyLane>(&self, stored: &Stored<W>, at: usize) -> W {
+        let n = stored.per_line();
+        stored.key(&self.lines[at / n], at % n)
     }
 
     /// Returns the first tuple from `from` on whose key is not below (with `behind`: is above) `key`. It is
     /// usually near, so the search takes doubling steps and then bisects.
-    fn find<W: KeyLane, B: ValueLane>(&self, from: usize, key: W, behind: bool) -> usize {
+    fn find<W: KeyLane>(&self, stored: &Stored<W>, from: usize, key: W, behind: bool) -> usize {
         let passed = |at: usize| {
-            let here = self.key::<W, B>(at);
+            let here = self.key(stored, at);
             here < key || (behind && here == key)
         };
         let (mut low, mut high, mut step) = (from, from, 1);
@@ -79,6 +80,7 @@ struct Merged {
 pub(crate) struct WordMerge<'a, W, B> {
     base: &'a Base,
     blocks: Blocks<'a>,
+    stored: Stored<W>,
     schema: Schema,
     effects: Effects<W, B>,
     /// Number of lines read so far.
@@ -93,7 +95,18 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
     pub(crate) fn new(base: &'a Base, schema: Schema, effects: Effects<W, B>) -> Result<Self, BuildError> {
         let lines = base.section(Tag::LINE)?;
         let blocks = lines.ok_or_else(|| base.damaged(Tag::LINE, base.header.lines_offset))?;
-        Ok(Self { base, blocks, schema, effects, next: 0, last: None, started: false, windows: Vec::new() })
+        let stored = Stored::new(&base.header);
+        Ok(Self {
+            base,
+            blocks,
+            stored,
+            schema,
+            effects,
+            next: 0,
+            last: None,
+            started: false,
+            windows: Vec::new(),
+        })
     }
 
     pub(crate) fn effects(&self) -> &Effects<W, B> {
@@ -102,7 +115,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
 
     /// Reads the lines from `first` on, and leaves out lost blocks.
     fn read(&self, first: u64, window: &mut Window) -> Result<(), BuildError> {
-        let n = const { per_line::<W, B>() };
+        let n = self.stored.per_line();
         let (header, geometry) = (&self.base.header, self.base.header.geometry);
         let end = (first + WINDOW_LINES).min(header.lines);
         // The sum of a block covers the padding after the last line, too.
@@ -129,7 +142,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
     /// Merges a window between the last key before it and its own last key.
     fn merge(&self, window: &Window, before: Option<W>, is_last: bool) -> Merged {
         let list = &self.effects.list;
-        let end = window.tuples.checked_sub(1).map(|at| window.key::<W, B>(at));
+        let end = window.tuples.checked_sub(1).map(|at| window.key(&self.stored, at));
         // Effects of the last key before may still have tuples to drop and values to insert.
         let start = before.map_or(0, |before| list.partition_point(|effect| effect.key < before));
         let mut merged = Merged::default();
@@ -138,8 +151,8 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
             if !is_last && end.is_none_or(|end| effect.key > end) {
                 break;
             }
-            let low = window.find::<W, B>(at, effect.key, false);
-            let high = window.find::<W, B>(low, effect.key, true);
+            let low = window.find(&self.stored, at, effect.key, false);
+            let high = window.find(&self.stored, low, effect.key, true);
             effect.find(high - low);
             let leaves = effect.count > 0 && (is_last || end.is_some_and(|end| effect.key < end));
             at = high;
@@ -162,7 +175,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         let mut to = 0;
         for segment in &merged.segments {
             let count = segment.run.len();
-            unpack(
+            self.stored.unpack(
                 &window.lines,
                 segment.run.clone(),
                 &mut keys[to..to + count],
@@ -179,7 +192,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
     }
 
     fn fill(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), BuildError> {
-        let n = const { per_line::<W, B>() };
+        let n = self.stored.per_line();
         let lines = self.base.header.lines;
         let mut keys = W::take(&mut chunk.keys);
         let mut values = B::take(&mut chunk.values);
@@ -209,7 +222,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
                 .iter()
                 .map(|window| {
                     let this = before;
-                    before = window.tuples.checked_sub(1).map(|at| window.key::<W, B>(at)).or(before);
+                    before = window.tuples.checked_sub(1).map(|at| window.key(&self.stored, at)).or(before);
                     this
                 })
                 .collect();
@@ -240,42 +253,6 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
     }
 }
 
-/// Unpacks the tuples `run` of some lines into columns.
-fn unpack<W: KeyLane, B: ValueLane>(lines: &[Line], run: Range<usize>, keys: &mut [W], values: &mut [B]) {
-    let n = const { per_line::<W, B>() };
-    let (mut at, mut to) = (run.start, 0);
-    let slots = |at: usize, to: usize, count: usize, keys: &mut [W], values: &mut [B]| {
-        let line = &lines[at / n];
-        for slot in 0..count {
-            keys[to + slot] = line::key(line, at % n + slot);
-            values[to + slot] = line::value::<W, B>(line, at % n + slot);
-        }
-    };
-    let head = (n - at % n).min(run.end - at);
-    if !at.is_multiple_of(n) {
-        slots(at, to, head, keys, values);
-        at += head;
-        to += head;
-    }
-    let whole = (run.end - at) / n;
-    let (full_keys, full_values) = (&mut keys[to..to + whole * n], &mut values[to..to + whole * n]);
-    for ((line, keys), values) in lines[at / n..][..whole]
-        .iter()
-        .zip(full_keys.chunks_exact_mut(n))
-        .zip(full_values.chunks_exact_mut(n))
-    {
-        for slot in 0..n {
-            keys[slot] = line::key(line, slot);
-            values[slot] = line::value::<W, B>(line, slot);
-        }
-    }
-    at += whole * n;
-    to += whole * n;
-    if at < run.end {
-        slots(at, to, run.end - at, keys, values);
-    }
-}
-
 impl<W: KeyLane, B: ValueLane> Source for WordMerge<'_, W, B> {
     fn schema(&self) -> &Schema {
         &self.schema
@@ -286,7 +263,7 @@ impl<W: KeyLane, B: ValueLane> Source for WordMerge<'_, W, B> {
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
-        let n = per_line::<W, B>() as u64;
+        let n = self.stored.per_line() as u64;
         let tuples = self.base.header.tuples;
         ((self.next * n).min(tuples), Some(tuples))
     }

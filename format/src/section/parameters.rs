@@ -4,6 +4,7 @@
 //! of the section from them, and accepts them only if they are the parameters of that shape: reserved bytes
 //! are zero, and nothing is stored twice with different meanings.
 
+use crate::short::RUNS_MAX;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -68,7 +69,11 @@ parameters! {
         value_bytes: U32,
         /// Tuples per full line.
         line_tuples: U32,
-    } reserved 48
+        /// Short words: what is added to the bits of a word to give its key, little-endian. Else zero.
+        base: [u8; 16],
+        /// Short words: the lowest bit of each run, and the number of its bits. Else zero.
+        runs: [[u8; 2]; RUNS_MAX],
+    } reserved 24
 
     /// SPIN: the spine.
     SpineParameters {

@@ -310,7 +310,7 @@ fn fields_of_grids_are_named() {
 #[test]
 fn the_last_line_is_looked_at() {
     let tuples: Vec<(u64, u64)> = (0..4 * 30 + 2).map(|i| (((i / 24) << 57) | (i % 24 / 2), i)).collect();
-    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), false);
+    let whole = naive::build(&tuples, &naive::wide(), false);
     let there = header(&whole);
     assert_eq!((there.spine.levels[0].encoding, there.lines), (Encoding::Raw, 31));
     assert_eq!(check_bytes(&whole), []);
@@ -321,6 +321,26 @@ fn the_last_line_is_looked_at() {
     }
     let findings = changed(&whole, |bytes| bytes[200] ^= 1);
     assert!(names(&findings, "min-max", 200, 64), "{findings:?}");
+}
+
+/// What short words stand for: a word beyond those of keys, and another base.
+#[test]
+fn short_words_are_those_of_keys() {
+    let tuples: Vec<(u64, u64)> = (0..100).map(|i| (u64::MAX - 3 * (99 - i), i)).collect();
+    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), false);
+    let there = header(&whole);
+    assert!(there.short.is_some_and(|short| short.word_bytes() == 4));
+    assert_eq!(check_bytes(&whole), []);
+    let last = there.line_offset(there.lines - 1) as usize + 4 * ((100 - 1) % 5);
+    let findings = changed(&whole, |bytes| put(bytes, last, 4, 3 * 99 + 1));
+    assert!(names(&findings, "key", last, 4), "{findings:?}");
+    let base = pleach_kit::mutate::entry_at(&whole, Tag::LINE) + 56 + 16;
+    let findings = changed(&whole, |bytes| {
+        let old = number(bytes, base, 8);
+        put(bytes, base, 8, old - 1);
+        pleach_kit::mutate::reseal_head(bytes);
+    });
+    assert!(names(&findings, "min-max", 136, 64) && names(&findings, "min-max", 200, 64), "{findings:?}");
 }
 
 /// Compressed trees: a section that is too short, and a page of partial keys whose record keeps too few

@@ -329,7 +329,8 @@ mod tests {
     /// Compares the sections of the file that the CPU makes of these tuples with the device's.
     fn check<K: Key, V: Value>(gpu: &Gpu, name: &str, mut tuples: Vec<(K, V)>) {
         tuples.sort_by_key(|&(key, _)| key.encode());
-        let file = build_bytes(&tuples, &BuildOptions::default()).expect("builds");
+        let wide = BuildOptions { wide: true, ..BuildOptions::default() };
+        let file = build_bytes(&tuples, &wide).expect("builds");
         let header = Header::parse(&file, file.len() as u64).expect("a file");
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, value) in &tuples {

@@ -14,7 +14,8 @@ use crate::index::Index;
 use engine::Tree;
 use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::key::Bits;
-use pleach_format::{Key, Value, Word};
+use pleach_format::short::Seek;
+use pleach_format::{Key, Short, Value, Word};
 use std::marker::PhantomData;
 
 /// Keys encoded at a time.
@@ -87,8 +88,7 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn lower_bound(&self, key: K) -> Result<u64, ReadError> {
         let mut rank = [0];
-        self.tree.search(self.isa, &[key.encode()], &mut rank);
-        self.index.check_mapping()?;
+        self.lower_bounds(&[key], &mut rank)?;
         Ok(rank[0])
     }
 
@@ -97,13 +97,27 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     /// # Errors
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn lower_bounds(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
-        let mut words = [K::Word::default(); PIECE];
-        for (keys, ranks) in keys.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
-            let count = keys.len().min(ranks.len());
-            words.iter_mut().zip(&keys[..count]).for_each(|(word, key)| *word = key.encode());
-            self.tree.search(self.isa, &words[..count], &mut ranks[..count]);
+        match &self.index.header().short {
+            None => self.search(keys, ranks, |key| (key.encode(), false)),
+            Some(short) if short.word_bytes() == 4 => {
+                self.search(keys, ranks, |key| place::<u32>(short, key))
+            }
+            Some(short) => self.search(keys, ranks, |key| place::<u64>(short, key)),
         }
         self.index.check_mapping()
+    }
+
+    /// Searches for the words that `place` returns; with `true` the rank is behind all tuples.
+    fn search<W: Word>(&self, keys: &[K], ranks: &mut [u64], place: impl Fn(K) -> (W, bool)) {
+        let mut words = [W::default(); PIECE];
+        for (keys, ranks) in keys.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
+            let count = keys.len().min(ranks.len());
+            words.iter_mut().zip(&keys[..count]).for_each(|(word, &key)| *word = place(key).0);
+            self.tree.search(self.isa, &words[..count], &mut ranks[..count]);
+            for (rank, _) in ranks.iter_mut().zip(&keys[..count]).filter(|(_, key)| place(**key).1) {
+                *rank = self.shape.tuples;
+            }
+        }
     }
 
     /// Returns the value of the first tuple with this key.
@@ -130,7 +144,7 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
             return None;
         }
         let (leaf, slot) = (rank / u64::from(self.shape.node_keys), rank % u64::from(self.shape.node_keys));
-        let word_bytes = <K::Word as Word>::BYTES as u64;
+        let word_bytes = u64::from(self.shape.word_bytes);
         let key = (self.shape.inner + leaf) * self.shape.stride_bytes + slot * word_bytes;
         let key = self.section.get(usize::try_from(key).ok()?..)?.get(..word_bytes as usize)?;
         let width = V::Bits::BYTES;
@@ -141,7 +155,12 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
             let at = self.shape.values_at + place * width as u64;
             V::Bits::read(self.section.get(usize::try_from(at).ok()?..)?.get(..width)?)
         };
-        Some((K::decode(K::Word::read(key)), V::from_bits(value)))
+        let key = match (&self.index.header().short, word_bytes) {
+            (None, _) => K::Word::read(key),
+            (Some(short), 4) => short.key(<u32 as Word>::read(key).into()),
+            (Some(short), _) => short.key(<u64 as Word>::read(key)),
+        };
+        Some((K::decode(key), V::from_bits(value)))
     }
 
     /// Returns an iterator over the tuples with keys in `low..high`, in order: a scan of the leaves (section
@@ -156,5 +175,14 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     ) -> Result<impl Iterator<Item = Result<(K, V), ReadError>> + '_, ReadError> {
         let (from, to) = (self.lower_bound(low)?, self.lower_bound(high)?);
         Ok((from..to).filter_map(|rank| self.tuple(rank).transpose()))
+    }
+}
+
+/// Returns the short word whose lower bound is that of a key; or any word and true if the key is above all that
+/// have a word.
+fn place<S: Word>(short: &Short, key: impl Key) -> (S, bool) {
+    match short.seek(key.encode()) {
+        Seek::Word(word) | Seek::Before(word) => (S::from_u64(word), false),
+        Seek::End => (S::MAX, true),
     }
 }

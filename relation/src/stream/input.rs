@@ -15,7 +15,7 @@ use pleach_builder::{Column, Strings};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::section::Tag;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{FormatError, Word, line};
+use pleach_format::{FormatError, Short, Word, line};
 use std::ops::Range;
 
 /// A sorted relation: an index file, or columns.
@@ -184,11 +184,12 @@ impl<'a> Relation<'a> {
                 let (at, slot) = index.header().geometry.place(rank);
                 let bytes = bytes(index, index.header().line_offset(at), 64)?;
                 let bytes = bytes.first_chunk().ok_or_else(|| mismatch(index))?;
+                let header = index.header();
+                let key = header.key_of(line::word(bytes, header.geometry.key_bytes, slot));
                 let near = |word, bytes| self.keys.map_or(word, |rescale| rescale.nearest(word, bytes));
-                Ok(Point::Word(match index.header().geometry.key_bytes {
-                    4 => near(line::key::<u32>(bytes, slot).into(), 4).into(),
-                    8 => near(line::key::<u64>(bytes, slot), 8).into(),
-                    _ => line::key::<u128>(bytes, slot),
+                Ok(Point::Word(match header.key_type.bytes() {
+                    width @ (4 | 8) => near(key as u64, width).into(),
+                    _ => key,
                 }))
             }
             Kind::Columns { keys, .. } => Ok(key_at(keys, rank as usize)),
@@ -339,10 +340,12 @@ impl<'a> Relation<'a> {
         } else {
             let geometry = header.geometry;
             let tuples = (ranks.clone(), geometry.tuples_per_line(), 0);
-            match geometry.key_bytes {
-                4 => Column::U32(words(lines, tuples)),
-                8 => Column::U64(words(lines, tuples)),
-                _ => Column::U128(words(lines, tuples)),
+            match (&header.short, geometry.key_bytes) {
+                (None, 4) => Column::U32(words(lines, tuples)),
+                (None, 8) => Column::U64(words(lines, tuples)),
+                (None, _) => Column::U128(words(lines, tuples)),
+                (Some(short), 4) => whole_keys(short, words::<u32>(lines, tuples)),
+                (Some(short), _) => whole_keys(short, words::<u64>(lines, tuples)),
             }
         };
         let value_type = index.value_type();
@@ -492,6 +495,14 @@ fn words<B: Word>(lines: &[u8], (ranks, n, at): (Range<u64>, usize, usize)) -> V
         slot = 0;
     }
     words
+}
+
+/// Returns the keys of short words.
+fn whole_keys<S: Word>(short: &Short, words: Vec<S>) -> Column {
+    if short.key_bytes() == 8 {
+        return Column::U64(words.into_iter().map(|word| short.key(word.low_u64())).collect());
+    }
+    Column::U128(words.into_iter().map(|word| short.key(word.low_u64())).collect())
 }
 
 /// Returns the elements of a column that was verified.

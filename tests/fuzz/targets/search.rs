@@ -52,6 +52,7 @@ fn options(taker: &mut Taker<'_>, key_type: KeyType) -> BuildOptions {
         columns: bits & 2 != 0,
         packed: bits & 4 != 0,
         classic: bits & 8 != 0,
+        wide: bits & 0x2000 != 0,
         harmonia: (bits & 16 != 0)
             .then(|| Harmonia { fanout: 8 << (bits >> 5 & 3), fill_percent: 50 + (bits >> 7) as u32 % 51 }),
     };

@@ -8,11 +8,11 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
 use pleach_format::key::{Bits, Word};
 use pleach_format::layout::{SpineGeometry, section_start};
 use pleach_format::meta::Meta;
-use pleach_format::section::{Entry, GridParameters, Parameters, Tag, encode_table};
+use pleach_format::section::{Entry, GridParameters, LineParameters, Parameters, Tag, encode_table};
 use pleach_format::spine::{self, Border, Encoding};
 use pleach_format::superblock::{Superblock, key_prefix};
-use pleach_format::view::{line_parameters, spine_parameters};
-use pleach_format::{Key, LineGeometry, Value};
+use pleach_format::view::spine_parameters;
+use pleach_format::{Key, Value};
 
 /// Tuples as lines, one byte at a time.
 fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
@@ -214,57 +214,143 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
     build_with(tuples, meta, unique, Grid::Suited)
 }
 
-/// The same, with or without a grid.
+/// Names and layout of a file whose words are as long as its keys.
+#[must_use]
+pub fn wide() -> Meta {
+    Meta { layout: "lines,spine,grid,wide".into(), ..Meta::default() }
+}
+
+/// Short words: their bytes, what the file says of them, and the words.
+struct Short {
+    word_bytes: usize,
+    base: u128,
+    runs: [[u8; 2]; 4],
+    words: Vec<u128>,
+}
+
+/// The bits that are set, from the lowest on, as runs of a first bit and a number of bits.
+fn runs(bits: u128) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for bit in (0..128).filter(|bit| bits >> bit & 1 == 1) {
+        match runs.last_mut() {
+            Some((from, count)) if *from + *count == bit => *count += 1,
+            _ => runs.push((bit, 1)),
+        }
+    }
+    runs
+}
+
+/// Short words of these keys, if the builder makes them.
+fn shorten(keys: &[u128], key_bytes: usize) -> Option<Short> {
+    let (min, max) = (*keys.first()?, *keys.last()?);
+    for word_bytes in [4, 8].into_iter().filter(|&word_bytes| word_bytes < key_bytes) {
+        let bits = word_bytes as u32 * 8;
+        if (max - min) >> bits == 0 {
+            let words = keys.iter().map(|key| key - min).collect();
+            return Some(Short {
+                word_bytes,
+                base: min,
+                runs: [[0, bits as u8], [0; 2], [0; 2], [0; 2]],
+                words,
+            });
+        }
+        let mut kept = (0..128).fold(0u128, |kept, bit| {
+            let differs = keys.iter().any(|key| (key ^ min) >> bit & 1 == 1);
+            kept | u128::from(differs) << bit
+        });
+        // The smallest gap between runs is filled, the lowest of equal ones, until there are four runs.
+        while runs(kept).len() > 4 {
+            let all = runs(kept);
+            let gaps = all.windows(2).map(|pair| (pair[0].0 + pair[0].1, pair[1].0));
+            let (from, to) = gaps.min_by_key(|(from, to)| to - from)?;
+            kept |= (from..to).fold(0, |bits, bit| bits | 1 << bit);
+        }
+        if kept.count_ones() <= bits {
+            let mut stored = [[0; 2]; 4];
+            for (stored, (from, count)) in stored.iter_mut().zip(runs(kept)) {
+                *stored = [from as u8, count as u8];
+            }
+            let word = |key: &u128| {
+                let kept = (0..128).rev().filter(|bit| kept >> bit & 1 == 1);
+                kept.fold(0, |word, bit| word << 1 | key >> bit & 1)
+            };
+            let words = keys.iter().map(word).collect();
+            return Some(Short { word_bytes, base: min & !kept, runs: stored, words });
+        }
+    }
+    None
+}
+
+/// The same, with or without a grid. The words are those of the key type if META has the layout `wide`.
 #[must_use]
 pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool, with: Grid) -> Vec<u8> {
-    let words: Vec<(K::Word, V::Bits)> =
-        tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
-    let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
-    let children: Vec<(K::Word, K::Word, K::Word)> =
-        words.chunks(n).map(|chunk| (chunk[0].0, chunk[0].0, chunk[chunk.len() - 1].0)).collect();
-    let levels = levels(&children, true);
-    let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
-    let spine =
-        SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");
-    let flagged = levels.iter().map(|level| level.2).sum();
-    let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
-    assert_eq!(spine.bytes, spine_bytes.len() as u64);
-
-    let mut contents: Vec<Content> = vec![
-        (Tag::META, false, meta.encode(), meta.elements(), Parameters::NONE),
-        (
-            Tag::LINE,
-            true,
-            lines(&words),
-            tuples.len() as u64,
-            line_parameters(LineGeometry::new(K::Word::BYTES, V::Bits::BYTES)).into(),
-        ),
-        (
-            Tag::SPINE,
-            true,
-            spine_bytes,
-            spine.levels.iter().map(|level| level.lines).sum(),
-            spine_parameters(K::Word::BYTES, &spine, flagged).into(),
-        ),
-    ];
-    if with != Grid::No {
-        let lasts: Vec<K::Word> = children.iter().map(|child| child.2).collect();
-        let made = grid(&lasts, with == Grid::Always);
-        contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
-    }
+    let keys: Vec<u128> = tuples.iter().map(|(key, _)| key.encode().to_u128()).collect();
+    let values: Vec<V::Bits> = tuples.iter().map(|(_, value)| value.to_bits()).collect();
     let mut block = Superblock::new(K::TYPE, V::TYPE);
     block.generation = 1.into();
     block.tuples = (tuples.len() as u64).into();
     block.unique = u32::from(unique).into();
-    if let (Some(first), Some(last)) = (words.first(), words.last()) {
-        block.min_key = key_prefix(first.0.to_u128(), K::Word::BYTES);
-        block.max_key = key_prefix(last.0.to_u128(), K::Word::BYTES);
+    if let (Some(&first), Some(&last)) = (keys.first(), keys.last()) {
+        block.min_key = key_prefix(first, K::Word::BYTES);
+        block.max_key = key_prefix(last, K::Word::BYTES);
         block.min_key_len = (K::Word::BYTES as u32).into();
         block.max_key_len = (K::Word::BYTES as u32).into();
     }
     let version = format!("pleach {}", env!("CARGO_PKG_VERSION"));
     block.builder[..version.len()].copy_from_slice(version.as_bytes());
+    let is_wide = meta.layout.split(',').any(|part| part == "wide");
+    let short = if is_wide { None } else { shorten(&keys, K::Word::BYTES) };
+    let contents = match &short {
+        None => contents::<K::Word, V::Bits>(&keys, &values, meta, with, None),
+        Some(short) if short.word_bytes == 4 => {
+            contents::<u32, _>(&short.words, &values, meta, with, Some(short))
+        }
+        Some(short) => contents::<u64, _>(&short.words, &values, meta, with, Some(short)),
+    };
     assemble(block, contents)
+}
+
+/// The sections of a file of these words.
+fn contents<W: Word, B: Bits>(
+    words: &[u128],
+    values: &[B],
+    meta: &Meta,
+    with: Grid,
+    short: Option<&Short>,
+) -> Vec<Content> {
+    let tuples: Vec<(W, B)> =
+        words.iter().zip(values).map(|(&word, &value)| (W::from_u128(word), value)).collect();
+    let n = 64 / (W::BYTES + B::BYTES);
+    let children: Vec<(W, W, W)> =
+        tuples.chunks(n).map(|chunk| (chunk[0].0, chunk[0].0, chunk[chunk.len() - 1].0)).collect();
+    let levels = levels(&children, true);
+    let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
+    let spine = SpineGeometry::new(children.len() as u64, W::BYTES, &encodings).expect("levels end in one");
+    let flagged = levels.iter().map(|level| level.2).sum();
+    let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
+    assert_eq!(spine.bytes, spine_bytes.len() as u64);
+
+    let line = LineParameters {
+        line_bytes: 64.into(),
+        word_bytes: (W::BYTES as u32).into(),
+        value_bytes: (B::BYTES as u32).into(),
+        line_tuples: (n as u32).into(),
+        base: short.map_or(0, |short| short.base).to_le_bytes(),
+        runs: short.map_or([[0; 2]; 4], |short| short.runs),
+        reserved: [0; 24],
+    };
+    let spine_lines = spine.levels.iter().map(|level| level.lines).sum();
+    let mut contents: Vec<Content> = vec![
+        (Tag::META, false, meta.encode(), meta.elements(), Parameters::NONE),
+        (Tag::LINE, true, lines(&tuples), tuples.len() as u64, line.into()),
+        (Tag::SPINE, true, spine_bytes, spine_lines, spine_parameters(W::BYTES, &spine, flagged).into()),
+    ];
+    if with != Grid::No {
+        let lasts: Vec<W> = children.iter().map(|child| child.2).collect();
+        let made = grid(&lasts, with == Grid::Always);
+        contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
+    }
+    contents
 }
 
 /// A section without its place: tag, whether it is required, content, elements, parameters.

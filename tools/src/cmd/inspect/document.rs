@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
-use pleach_format::{Header, Record};
+use pleach_format::{Header, Record, Short};
 use serde_json::{Map, Value, json};
 
 impl Found<'_> {
@@ -91,6 +91,8 @@ impl Found<'_> {
                 "lines": header.lines.to_string(),
                 "tuples_per_line": header.geometry.tuples_per_line(),
                 "offset": header.lines_offset.to_string(),
+                "word_bytes": header.geometry.key_bytes,
+                "short": header.short.as_ref().map(short),
             }),
         );
     }
@@ -115,6 +117,13 @@ fn sections(header: &Header) -> Value {
             })
         })
         .collect()
+}
+
+/// Describes short words: what is added to the bits of a word, and the first bit and the number of bits of each run.
+fn short(short: &Short) -> Value {
+    let runs = short.runs().iter().filter(|run| run.bits > 0);
+    let runs: Vec<Value> = runs.map(|run| json!({ "from": run.from, "bits": run.bits })).collect();
+    json!({ "base": format!("{:x}", short.base()), "runs": runs })
 }
 
 /// Describes the levels of the spine, root first.

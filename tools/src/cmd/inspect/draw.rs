@@ -6,7 +6,7 @@ use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::record::Field;
-use pleach_format::{Header, Meaning, Record};
+use pleach_format::{Header, Meaning, Record, Short};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -161,16 +161,33 @@ fn draw_levels(header: &Header, text: &mut String) {
         counted(geometry.tuples_per_line() as u64, "tuple"),
         geometry.values_at(),
     );
+    if let Some(short) = &header.short {
+        let _ = writeln!(text, "  {}", short_text(short));
+    }
     if levels > 0 {
         let inexact = header.inexact_lines;
         let _ = writeln!(text, "  {} may land one line to the left", counted(inexact, "spine line"));
     }
 }
 
+/// Says in a line what the words of a file are if they are short.
+pub(super) fn short_text(short: &Short) -> String {
+    let bytes = short.word_bytes();
+    if short.subtracts() {
+        return format!("a word of {bytes} bytes is the distance from {:x}", short.base());
+    }
+    let runs = short.runs().iter().filter(|run| run.bits > 0);
+    let runs: Vec<String> = runs.map(|run| format!("{} from bit {}", run.bits, run.from)).collect();
+    format!("a word of {bytes} bytes keeps {}; the others are {:x}", runs.join(", "), short.base())
+}
+
 /// Returns the bytes of a level per byte of its separators if stored as full keys, one per child.
 pub(super) fn level_share(header: &Header, level: &Level) -> f64 {
     // For keys of different lengths, the bytes of their words.
-    let full_bytes = header.key_type.fixed_bytes().unwrap_or(header.geometry.key_bytes) as u64;
+    let full_bytes = match header.key_type.bytes() {
+        0 => header.geometry.key_bytes,
+        bytes => bytes,
+    } as u64;
     (level.lines * LINE_BYTES as u64) as f64 / (level.children * full_bytes.max(1)).max(1) as f64
 }
 

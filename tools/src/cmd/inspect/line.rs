@@ -49,7 +49,7 @@ impl Found<'_> {
                     let (word, value) = words(header, line, slot);
                     let key = match &mask {
                         Some(_) => key_of(header, mask.as_ref(), form, word).into(),
-                        None => datum_json(&Datum::of_word(header.key_type, word), form),
+                        None => datum_json(&Datum::of_word(header.key_type, header.key_of(word)), form),
                     };
                     json!({
                         "rank": (first_rank + slot as u64).to_string(),
@@ -124,11 +124,7 @@ struct Block {
 
 /// Returns the word of the key and the bits of the value in a slot, widened.
 fn words(header: &Header, line: &Line, slot: usize) -> (u128, u64) {
-    let key = match header.geometry.key_bytes {
-        4 => u128::from(line::key::<u32>(line, slot)),
-        8 => u128::from(line::key::<u64>(line, slot)),
-        _ => line::key::<u128>(line, slot),
-    };
+    let key = line::word(line, header.geometry.key_bytes, slot);
     let at = header.geometry.values_at() + slot * header.geometry.value_bytes;
     let value = line[at..at + header.geometry.value_bytes]
         .iter()

@@ -1,6 +1,7 @@
 //! `--page N`: shows one line of the spine, decoded: its header, its codes, and the separators that they
 //! encode.
 
+use super::draw::short_text;
 use super::{Found, read_at_most};
 use crate::cli::Global;
 use crate::failure::{Code, ExitStatus, Failure};
@@ -104,6 +105,9 @@ impl Found<'_> {
             let _ = writeln!(out, "  pmask     {}", hexed(mask, |chunk| chunk.mask));
             let _ = writeln!(out, "  reference {}", hexed(mask, |chunk| chunk.reference));
         }
+        if let Some(short) = &header.short {
+            let _ = writeln!(out, "{}", short_text(short));
+        }
         let _ = writeln!(out, "\n{:>5} {:>10}  {:<34} key", "slot", "code", "separator");
         for (number, slot) in page.slots.iter().enumerate() {
             let code = slot.code.map_or("-".to_owned(), |code| format!("{code:x}"));
@@ -174,7 +178,7 @@ impl Found<'_> {
 /// Returns a key from its word; for byte keys whose word is only a part, that part.
 pub(super) fn key_of(header: &Header, mask: Option<&Mask>, form: Option<Form>, word: u128) -> String {
     match mask {
-        None => datum_text(&Datum::of_word(header.key_type, word), form),
+        None => datum_text(&Datum::of_word(header.key_type, header.key_of(word)), form),
         Some(mask) if mask.is_lossless() => {
             let mut key = Vec::new();
             mask.unpack(word, &mut key);
