@@ -496,6 +496,14 @@ pub(crate) fn measure<T: Number + Key + Value>(
     let start = Instant::now();
     let summary = pleach_builder::build_slice(&case.tuples, &path, &BuildOptions::default())?;
     let build = start.elapsed();
+    // What the grid brings, and what it may cost, shows beside the spine alone.
+    let spine_path = folder.path().join("spine.pleach");
+    let start = Instant::now();
+    let spine = case.keys.is_some().then(|| {
+        let options = BuildOptions { grid: false, ..BuildOptions::default() };
+        pleach_builder::build_slice(&case.tuples, &spine_path, &options)
+    });
+    let spine = spine.transpose()?.map(|summary| (start.elapsed(), summary.file_bytes));
     let peers = build_peers(options, &case, folder.path(), &label, &mut report.notes)?;
 
     let asked = |&kind: &Queries| {
@@ -515,6 +523,7 @@ pub(crate) fn measure<T: Number + Key + Value>(
     view.get(buffers.asked[0].queries[0])?;
     let open = start.elapsed();
     let lines = MappedLines::open(&path, index.header())?;
+    let spine_index = spine.map(|_| Index::open(&spine_path)).transpose()?;
     let pools = options
         .threads
         .iter()
@@ -539,6 +548,11 @@ pub(crate) fn measure<T: Number + Key + Value>(
             let view = index.typed::<T, T>()?;
             let pleach = Entry::new(Pleach { view, batch, pool }, "pleach", threads, batch, table);
             entries.push(Entry { open: Some(open), ..pleach });
+        }
+        if let (Some(index), Some(table)) = (&spine_index, spine) {
+            let view = index.typed::<T, T>()?;
+            let batch = options.batch;
+            entries.push(Entry::new(Pleach { view, batch, pool }, "pleach-spine", threads, batch, table));
         }
         for form in FORMS {
             let limit = Limit { lines: &lines, form, threads, pool, sum: 0, expected: &sums };

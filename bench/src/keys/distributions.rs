@@ -42,6 +42,9 @@ pub enum Distribution {
     Variants,
     /// 1 + u^-2 after the last: gaps without a mean.
     Wild,
+    /// Eight digits of 8 bits, each of them `2^d - 1` with a random `d` below 8: crowds in crowds, on every level of
+    /// a grid. For the worst that segments can be.
+    Nested,
 }
 
 /// The generator of all draws: a counter through a mixer.
@@ -72,7 +75,7 @@ impl Draws {
 
 impl Distribution {
     /// All rules; the first one is what others are compared with.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Uniform,
         Self::Dense20,
         Self::OsmIds,
@@ -88,6 +91,7 @@ impl Distribution {
         Self::Prefixes,
         Self::Variants,
         Self::Wild,
+        Self::Nested,
     ];
 
     /// Returns the name in reports and arguments.
@@ -109,6 +113,7 @@ impl Distribution {
             Self::Prefixes => "prefixes",
             Self::Variants => "variants",
             Self::Wild => "wild",
+            Self::Nested => "nested",
         }
     }
 
@@ -138,6 +143,10 @@ impl Distribution {
                 })
             }
             Self::Variants => variants(&mut draws, count),
+            Self::Nested => distinct(count, |_| {
+                let digits = draws.word();
+                (0..8).fold(0, |key, digit| key << 8 | ((1 << (digits >> (8 * digit) & 7)) - 1))
+            }),
             Self::Cells => {
                 let mut keys = Vec::with_capacity(count as usize);
                 cells(&mut draws, 0, 62, count, &mut keys);

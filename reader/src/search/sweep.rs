@@ -4,12 +4,14 @@
 //! therefore keeps its place and compares with the last key of up to [`STEPS`] lines. Only for a query
 //! further on does it go down the spine, along lines that the previous query has left in the cache.
 //!
-//! A sweep pays if queries are at most a few lines apart; beside a grid, if several queries end in each line.
+//! A sweep pays if queries are at most a few lines apart; beside a grid without segments, if several queries end in
+//! each line.
 //! Otherwise the groups of [`super::descent::batch`] overlap more misses.
 
 use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
 use crate::arch::Simd;
+use pleach_format::Header;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
 use std::marker::PhantomData;
@@ -21,8 +23,8 @@ const STEPS: usize = 8;
 /// Maximum number of tuple lines per query, on average, at which a sweep pays beside the spine. The step to
 /// the next line is a branch that is hard to predict.
 const LINES_A_QUERY: u64 = 4;
-/// Minimum number of queries per line, on average, at which a sweep pays beside a grid, which has no such
-/// branch: with one query per line the grid takes half of the sweep's time or less.
+/// Minimum number of queries per line, on average, at which a sweep pays beside a grid without segments,
+/// which has no such branch: with one query per line the grid takes half of the sweep's time or less.
 const QUERIES_A_LINE: u64 = 8;
 /// Number of lines that are prefetched ahead of the sweep.
 const AHEAD: usize = 12;
@@ -43,16 +45,22 @@ pub(crate) unsafe fn pays<S: Simd, W: Word>(plan: &Plan<'_>, queries: &[W], flip
     }
     // SAFETY: the caller guarantees the CPU features of `S`, which `line_of` requires.
     let lines = unsafe { [first, last].map(|query| descent::line_of::<S, W>(plan, query ^ flip)) };
-    is_close(plan.grid.is_some(), queries.len() as u64, lines[1].saturating_sub(lines[0]) as u64)
+    is_close(has_even_grid(plan.header), queries.len() as u64, lines[1].saturating_sub(lines[0]) as u64)
 }
 
 /// Returns true if `queries` ascending queries over `lines` tuple lines are dense enough for a sweep.
-pub(crate) fn is_close(has_grid: bool, queries: u64, lines: u64) -> bool {
-    if has_grid {
+pub(crate) fn is_close(has_even_grid: bool, queries: u64, lines: u64) -> bool {
+    if has_even_grid {
         lines.saturating_mul(QUERIES_A_LINE) <= queries
     } else {
         lines <= queries.saturating_mul(LINES_A_QUERY)
     }
+}
+
+/// Reports whether a file has a grid without segments. Segments on the way take longer than the lines of the spine,
+/// which are in the cache when queries ascend.
+pub(crate) fn has_even_grid(header: &Header) -> bool {
+    header.grid.as_ref().is_some_and(|(_, shape)| shape.steps == 0)
 }
 
 #[inline(always)]

@@ -180,6 +180,8 @@ pub(super) struct Shape {
     /// Bytes of each structure on the way to a tuple line: the grid, or the levels.
     pub(super) way: Vec<f64>,
     pub(super) has_grid: bool,
+    /// There is a grid without segments.
+    pub(super) has_even_grid: bool,
     pub(super) key_bytes: f64,
     pub(super) value_bytes: f64,
 }
@@ -195,7 +197,8 @@ impl Shape {
         let (key_bytes, value_bytes) =
             (header.geometry.key_bytes as f64, index.value_type().line_bytes() as f64);
         let (table_bytes, has_grid) = ((header.lines as f64 * 64.0).max(64.0), header.grid.is_some());
-        Self { table_bytes, way, has_grid, key_bytes, value_bytes }
+        let has_even_grid = sweep::has_even_grid(header);
+        Self { table_bytes, way, has_grid, has_even_grid, key_bytes, value_bytes }
     }
 
     fn compute(&self, costs: &Costs) -> f64 {
@@ -210,7 +213,7 @@ impl Shape {
         // Lines per query if queries are in order.
         let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
         let way = |share: f64| self.way.iter().map(|bytes| costs.line_among(bytes * share)).sum::<f64>();
-        let is_close = sweep::is_close(self.has_grid, n as u64, lines as u64);
+        let is_close = sweep::is_close(self.has_even_grid, n as u64, lines as u64);
         let swept =
             if is_close { costs.sweep } else { compute + way(0.0) } + in_order(lines, n) * costs.near * table;
         match strategy {
