@@ -4,7 +4,7 @@
 //! therefore keeps its place and compares with the last key of up to [`STEPS`] lines. Only for a query
 //! further on does it go down the spine, along lines that the previous query has left in the cache.
 //!
-//! A sweep pays if queries are at most a few lines apart; beside a grid without segments, if several queries end in
+//! A sweep pays if queries are at most a few lines apart; beside a grid with few segments, if several queries end in
 //! each line.
 //! Otherwise the groups of [`super::descent::batch`] overlap more misses.
 
@@ -23,7 +23,7 @@ const STEPS: usize = 8;
 /// Maximum number of tuple lines per query, on average, at which a sweep pays beside the spine. The step to
 /// the next line is a branch that is hard to predict.
 const LINES_A_QUERY: u64 = 4;
-/// Minimum number of queries per line, on average, at which a sweep pays beside a grid without segments,
+/// Minimum number of queries per line, on average, at which a sweep pays beside a grid with few segments,
 /// which has no such branch: with one query per line the grid takes half of the sweep's time or less.
 const QUERIES_A_LINE: u64 = 8;
 /// Number of lines that are prefetched ahead of the sweep.
@@ -57,10 +57,10 @@ pub(crate) fn is_close(has_even_grid: bool, queries: u64, lines: u64) -> bool {
     }
 }
 
-/// Reports whether a file has a grid without segments. Segments on the way take longer than the lines of the spine,
-/// which are in the cache when queries ascend.
+/// Reports whether a file has a grid with at most one segment on the way of nearly all queries. More segments take as
+/// long as the lines of the spine, which are in the cache when queries ascend, or longer.
 pub(crate) fn has_even_grid(header: &Header) -> bool {
-    header.grid.as_ref().is_some_and(|(_, shape)| shape.steps == 0)
+    header.grid.as_ref().is_some_and(|(_, shape)| shape.usual_steps <= 1)
 }
 
 #[inline(always)]

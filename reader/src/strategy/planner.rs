@@ -180,7 +180,7 @@ pub(super) struct Shape {
     /// Bytes of each structure on the way to a tuple line: the grid, or the levels.
     pub(super) way: Vec<f64>,
     pub(super) has_grid: bool,
-    /// There is a grid without segments.
+    /// There is a grid, and at most one segment on the way.
     pub(super) has_even_grid: bool,
     pub(super) key_bytes: f64,
     pub(super) value_bytes: f64,
