@@ -1,7 +1,6 @@
 //! Values that are not numbers, and whole tuples.
 
 use crate::convert::FromNumbers;
-use crate::convert::TASK;
 use crate::error::{BatchError, Result};
 use crate::pool::Pool;
 use crate::table::{Table, any_key, any_value};
@@ -35,7 +34,10 @@ impl Table {
     }
 
     fn gather(&self, column: &pleach::Column<'_>, ranks: &[u64], pool: &Pool<'_>) -> Result<Gathered> {
-        let parts = ranks.chunks(TASK).map(|ranks| (ranks, Mutex::default())).collect::<Vec<_>>();
+        let parts = ranks
+            .chunks(pool.task_keys(ranks.len()))
+            .map(|ranks| (ranks, Mutex::default()))
+            .collect::<Vec<_>>();
         pool.sum(&parts, |(ranks, place)| {
             let (mut ends, mut data) = (Vec::with_capacity(ranks.len()), Vec::new());
             column.append(ranks, &mut ends, &mut data).map_err(|error| self.failed(error))?;
@@ -97,7 +99,8 @@ impl Table {
         let typed = self.typed::<K, V>()?;
         let mut keys = vec![K::default(); ranks.len()];
         let mut values = vec![V::default(); ranks.len()];
-        let parts = ranks.chunks(TASK).zip(keys.chunks_mut(TASK)).zip(values.chunks_mut(TASK));
+        let each = pool.task_keys(ranks.len());
+        let parts = ranks.chunks(each).zip(keys.chunks_mut(each)).zip(values.chunks_mut(each));
         pool.sum(parts, |((ranks, keys), values)| {
             typed.select_batch(ranks, keys, values).map_err(|error| self.failed(error))?;
             Ok(0)

@@ -17,7 +17,7 @@ use crate::reader::Reader;
 use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::section::Extra;
 use crate::sections;
-use crate::shorten::{Finished, Seen, ShortWriter};
+use crate::shorten::{Finished, ShortWriter};
 use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
@@ -304,7 +304,6 @@ impl Emit<'_> {
         let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
         let masked = matches!(self.coder, Coder::Mask(_));
         let mut writer = ShortWriter::<W, B>::new(job.setting(plan, masked));
-        let mut seen = Seen::default();
         let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
         let mut totals = Totals::default();
         let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
@@ -322,18 +321,14 @@ impl Emit<'_> {
                 }
             }
             if keys.len() == BATCH_TUPLES {
-                let rows = Columns { keys: &keys[..], values: &values[..] };
-                seen.add(rows);
-                writer.append(rows)?;
+                writer.append(Columns { keys: &keys[..], values: &values[..] })?;
                 keys.clear();
                 values.clear();
             }
             Ok(())
         })?;
-        let rows = Columns { keys: &keys[..], values: &values[..] };
-        seen.add(rows);
-        writer.append(rows)?;
-        match writer.finish(&seen)? {
+        writer.append(Columns { keys: &keys[..], values: &values[..] })?;
+        match writer.finish()? {
             Finished::Full(lines) => self.complete::<W, B>(&lines, &totals, ends),
             Finished::Four(lines) => self.complete::<u32, B>(&lines, &totals, ends),
             Finished::Eight(lines) => self.complete::<u64, B>(&lines, &totals, ends),

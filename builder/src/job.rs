@@ -67,15 +67,11 @@ pub(crate) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Reports whether words may be shorter than keys.
-    pub(crate) fn shortens(&self) -> bool {
-        !self.options.wide && !self.schema.key_type.is_bytes()
-    }
-
     /// Returns what the writers of lines need; `masked` if the words are those of byte keys.
     pub(crate) fn setting(&self, plan: Plan, masked: bool) -> Setting<'a> {
         let (output, spills, watch) = (self.output, self.spills, self.watch);
-        Setting { output, spills, watch, plan, masked, grid: self.options.grid, shortens: self.shortens() }
+        let shortens = !self.options.wide && !masked;
+        Setting { output, spills, watch, plan, masked, grid: self.options.grid, shortens }
     }
 
     /// Writes everything after the tuple lines.

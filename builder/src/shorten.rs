@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 
 /// The keys of a table, as far as short words depend on them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen<W> {
+struct Seen<W> {
     /// Smallest and largest key.
     ends: Option<(W, W)>,
     /// The first key that was seen.
@@ -29,8 +29,8 @@ pub(crate) struct Seen<W> {
 
 impl<W: KeyLane> Seen<W> {
     /// Adds keys in any order. O(keys).
-    pub(crate) fn add<B: ValueLane, R: Rows<W, B>>(&mut self, rows: R) {
-        if rows.len() == 0 || W::BYTES == 4 {
+    fn add<B: ValueLane, R: Rows<W, B>>(&mut self, rows: R) {
+        if rows.len() == 0 {
             return;
         }
         if self.ends.is_none() {
@@ -46,7 +46,7 @@ impl<W: KeyLane> Seen<W> {
     }
 
     /// Returns the short words of a table with these keys, if there are any.
-    pub(crate) fn short(&self) -> Option<Short> {
+    fn short(&self) -> Option<Short> {
         let (min, max) = self.ends?;
         Short::choose(W::BYTES, min.to_u128(), max.to_u128(), self.varying.to_u128())
     }
@@ -124,8 +124,8 @@ pub(crate) enum Finished<W> {
 pub(crate) struct ShortWriter<'a, W, B> {
     setting: Setting<'a>,
     writer: Writer<'a, W, B>,
-    /// The smallest key; `None` before the first tuple.
-    first: Option<W>,
+    /// The keys so far, until the words are decided.
+    seen: Seen<W>,
     /// The words of all tuples that come are known.
     is_decided: bool,
 }
@@ -133,7 +133,7 @@ pub(crate) struct ShortWriter<'a, W, B> {
 impl<'a, W: KeyLane, B: ValueLane> ShortWriter<'a, W, B> {
     pub(crate) fn new(setting: Setting<'a>) -> Self {
         let writer = Writer::Full(setting.writer());
-        Self { setting, writer, first: None, is_decided: !setting.shortens || W::BYTES == 4 }
+        Self { setting, writer, seen: Seen::default(), is_decided: !setting.shortens || W::BYTES == 4 }
     }
 
     fn start(&self, short: Option<Short>) -> Writer<'a, W, B> {
@@ -144,19 +144,28 @@ impl<'a, W: KeyLane, B: ValueLane> ShortWriter<'a, W, B> {
         }
     }
 
-    /// Sets the words, before the first tuple comes, from all keys that will come.
-    pub(crate) fn decide(&mut self, seen: &Seen<W>) {
+    /// Looks at the keys of tuples that will come later, in any order.
+    pub(crate) fn see<R: Rows<W, B>>(&mut self, rows: R) {
         if !self.is_decided {
-            self.writer = self.start(seen.short());
+            self.seen.add(rows);
+        }
+    }
+
+    /// Sets the words from all keys that were seen, after [`ShortWriter::rewind`]: those of all tuples that will
+    /// come.
+    pub(crate) fn decide(&mut self) {
+        if !self.is_decided {
+            self.writer = self.start(self.seen.short());
             self.is_decided = true;
         }
     }
 
     /// Appends the next tuples, in order.
     pub(crate) fn append<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
-        let Some(last) = rows.len().checked_sub(1) else { return Ok(()) };
         if !self.is_decided {
-            self.make_room(rows.key(0), rows.key(last))?;
+            let is_first = self.seen.ends.is_none();
+            self.seen.add(rows);
+            self.make_room(is_first)?;
         }
         self.put(rows)
     }
@@ -169,13 +178,14 @@ impl<'a, W: KeyLane, B: ValueLane> ShortWriter<'a, W, B> {
         }
     }
 
-    /// Makes words long enough for keys up to `max`; `key` is the smallest one if no tuple came before.
-    fn make_room(&mut self, key: W, max: W) -> Result<(), BuildError> {
-        let is_first = self.first.is_none();
-        let min = *self.first.get_or_insert(key);
+    /// Makes words long enough for the keys that were seen; `is_first` if there are no lines yet.
+    fn make_room(&mut self, is_first: bool) -> Result<(), BuildError> {
+        let Some((min, max)) = self.seen.ends.map(|(min, max)| (min.to_u128(), max.to_u128())) else {
+            return Ok(());
+        };
         // As if all bits varied: these words only subtract.
-        let wanted = || Short::choose(W::BYTES, min.to_u128(), max.to_u128(), W::MAX.to_u128());
-        let fits = |short: &Short| (max.to_u128() - min.to_u128()) >> (8 * short.word_bytes()) == 0;
+        let wanted = || Short::choose(W::BYTES, min, max, W::MAX.to_u128());
+        let fits = |short: &Short| (max - min) >> (8 * short.word_bytes()) == 0;
         match &self.writer {
             _ if is_first => self.writer = self.start(wanted()),
             Writer::Four(_, short) | Writer::Eight(_, short) if !fits(short) => self.remake(wanted())?,
@@ -202,21 +212,21 @@ impl<'a, W: KeyLane, B: ValueLane> ShortWriter<'a, W, B> {
         }
     }
 
-    /// Passes all tuples to `take` again and starts anew.
+    /// Passes all tuples to `take` again and starts anew, with the keys that were seen.
     pub(crate) fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
         match &mut self.writer {
             Writer::Full(writer) => writer.rewind(take)?,
             Writer::Four(writer, short) => writer.rewind(&mut widening(short, take))?,
             Writer::Eight(writer, short) => writer.rewind(&mut widening(short, take))?,
         }
-        self.first = None;
         Ok(())
     }
 
-    /// Completes the lines, whose keys are those that were seen.
-    pub(crate) fn finish(mut self, seen: &Seen<W>) -> Result<Finished<W>, BuildError> {
-        if !self.is_decided && self.writer.short() != seen.short() {
-            self.remake(seen.short())?;
+    /// Completes the lines.
+    pub(crate) fn finish(mut self) -> Result<Finished<W>, BuildError> {
+        let short = self.seen.short();
+        if !self.is_decided && self.writer.short() != short {
+            self.remake(short)?;
         }
         Ok(match self.writer {
             Writer::Full(writer) => Finished::Full(writer.finish(None)?),

@@ -11,7 +11,7 @@ use crate::parallel;
 use crate::plan::Plan;
 use crate::reader::Reader;
 use crate::sections;
-use crate::shorten::{Finished, Seen, ShortWriter};
+use crate::shorten::{Finished, ShortWriter};
 use crate::sort::Consume;
 use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Source, SourceError};
 
@@ -37,9 +37,7 @@ impl Job<'_> {
             Emitter::<W, B>::new(self, ShortWriter::new(self.setting(plan, self.mask.is_some())));
 
         let mut reader = Reader::new(source, self.watch, plan);
-        let seen = Seen::default();
-        let mut intake =
-            Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, seen, rows: 0 };
+        let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
         let chunk = || Chunk {
             keys: Column::with_width(W::BYTES),
             values: Column::with_width(B::BYTES),
@@ -54,16 +52,16 @@ impl Job<'_> {
             read?;
             std::mem::swap(&mut now, &mut next);
         }
-        let Intake { sorter, seen, rows, .. } = intake;
+        let Intake { sorter, rows, .. } = intake;
         drop((now, next));
         let sorted_input = sorter.is_none();
         let mut runs = 0;
         if let Some(sorter) = sorter {
-            emitter.writer.decide(&seen);
+            emitter.writer.decide();
             runs = sorter.finish(&mut emitter)?;
         }
         let input = Input { rows, sorted_input, runs };
-        match emitter.finish()?.finish(&seen)? {
+        match emitter.finish()?.finish()? {
             Finished::Full(lines) => self.complete::<W, B>(&lines, extras, input),
             Finished::Four(lines) => self.complete::<u32, B>(&lines, extras, input),
             Finished::Eight(lines) => self.complete::<u64, B>(&lines, extras, input),
@@ -101,18 +99,17 @@ struct Intake<'e, 'a, W, B> {
     job: &'a Job<'a>,
     spills: Spills<'a>,
     plan: Plan,
-    seen: Seen<W>,
     rows: u64,
 }
 
 impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
     fn take(&mut self, chunk: &Chunk) -> Result<(), BuildError> {
         let columns = columns::<W, B>(chunk)?;
-        if self.job.shortens() {
-            self.seen.add(columns);
-        }
         match &mut self.sorter {
-            Some(sorter) => sorter.push(columns)?,
+            Some(sorter) => {
+                self.emitter.writer.see(columns);
+                sorter.push(columns)?;
+            }
             None => self.take_sorted(columns)?,
         }
         self.rows += columns.len() as u64;
@@ -142,6 +139,7 @@ impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
         }
         let mut sorter = Sorter::new(self.spills, self.job.watch, self.plan, self.job.schema.rows)?;
         self.emitter.rewind(&mut |tuples| sorter.push(tuples))?;
+        self.emitter.writer.see(columns);
         sorter.push(columns)?;
         self.sorter = Some(sorter);
         Ok(())
@@ -238,7 +236,10 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
         self.writer.rewind(take)?;
         self.last = None;
         match self.pending.take() {
-            Some(pending) => take(&[pending]),
+            Some(pending) => {
+                self.writer.see(&[pending][..]);
+                take(&[pending])
+            }
             None => Ok(()),
         }
     }

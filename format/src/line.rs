@@ -12,6 +12,7 @@
 pub use crate::cache_line::Line;
 use crate::key::{Bits, Word};
 use crate::layout::LineGeometry;
+use crate::short::Short;
 
 /// Returns the layout of lines of these words and values.
 #[must_use]
@@ -45,7 +46,7 @@ pub fn key<W: Word>(line: &Line, slot: usize) -> W {
     W::read(&line[slot * W::BYTES..])
 }
 
-/// Returns the key in a slot of a line with words of `word_bytes` bytes (4, 8 or 16), widened.
+/// Returns the word in a slot of a line with words of `word_bytes` bytes (4, 8 or 16), widened.
 #[inline]
 #[must_use]
 pub fn word(line: &Line, word_bytes: usize, slot: usize) -> u128 {
@@ -53,6 +54,16 @@ pub fn word(line: &Line, word_bytes: usize, slot: usize) -> u128 {
         4 => key::<u32>(line, slot).into(),
         8 => key::<u64>(line, slot).into(),
         _ => key(line, slot),
+    }
+}
+
+/// Returns the key in a slot of a line whose words are those of the key type, or short.
+#[inline]
+#[must_use]
+pub fn whole_key<W: Word>(line: &Line, short: Option<&Short>, slot: usize) -> W {
+    match short {
+        None => key(line, slot),
+        Some(short) => short.key(word(line, short.word_bytes(), slot) as u64),
     }
 }
 

@@ -4,8 +4,8 @@
 //! most of their bits zero. If 32 bits tell the keys of a file apart, its words have 4 bytes; if 64 bits do,
 //! words of 128-bit keys have 8. More tuples fit in a line, in the spine and in a cache.
 //!
-//! The rule is `key = base + spread(word)`, where `spread` moves up to four runs
-//! of bits, from the lowest on, to their places. One run from bit 0 on subtracts the smallest key. Otherwise
+//! The rule is `key = base + spread(word)`, where `spread` moves up to four runs of bits, from the lowest on, to
+//! their places. With one run from bit 0 on, a word is the distance of its key from the smallest one. Otherwise
 //! `base` has the bits in which no two keys differ, and the runs are the others. Both keep the order of keys.
 //!
 //! A key without a word is no key of the file, and all smaller keys that have one come before it. So its place
@@ -165,10 +165,9 @@ impl Short {
     pub fn base(&self) -> u128 {
         self.base
     }
-    /// Returns the runs, those of no bits last.
-    #[must_use]
-    pub fn runs(&self) -> &[Run; RUNS_MAX] {
-        &self.runs
+    /// Returns the runs that keep bits, from the lowest on.
+    pub fn runs(&self) -> impl Iterator<Item = Run> {
+        self.runs.into_iter().filter(|run| run.bits > 0)
     }
     /// Reports whether a word is the distance of its key from the base.
     #[must_use]
@@ -349,7 +348,7 @@ mod tests {
             let base = draws.wide() & all & !mask & if round % 5 == 0 { !0 } else { !(all >> 1 << 1) | mask };
             let keys = keys(&mut draws, base, mask);
             let Some(short) = chosen(key_bytes, &keys) else { continue };
-            let again = Short::new(key_bytes, short.word_bytes(), short.base(), *short.runs());
+            let again = Short::new(key_bytes, short.word_bytes(), short.base(), short.runs);
             assert_eq!(again, Some(short));
             let mut before = None;
             for &key in &keys {

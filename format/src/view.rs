@@ -491,13 +491,17 @@ fn bits(runs: &[Run]) -> u64 {
 /// Returns the parameters of a LINE section, whose words may be short.
 #[must_use]
 pub fn line_parameters(lines: LineGeometry, short: Option<&Short>) -> LineParameters {
+    let mut runs = [[0; 2]; RUNS_MAX];
+    for (stored, run) in runs.iter_mut().zip(short.into_iter().flat_map(Short::runs)) {
+        *stored = [run.from, run.bits];
+    }
     LineParameters {
         line_bytes: (LINE_BYTES as u32).into(),
         word_bytes: (lines.key_bytes as u32).into(),
         value_bytes: (lines.value_bytes as u32).into(),
         line_tuples: (lines.tuples_per_line() as u32).into(),
         base: short.map_or(0, Short::base).to_le_bytes(),
-        runs: short.map_or([[0; 2]; RUNS_MAX], |short| short.runs().map(|run| [run.from, run.bits])),
+        runs,
         reserved: [0; 24],
     }
 }

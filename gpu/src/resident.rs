@@ -333,6 +333,10 @@ fn upload(stream: &Stream, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> 
     let length = lines.length();
     let to = DeviceBuffer::new(gpu, length as u64)?;
     if length <= PIECE_BYTES {
+        if lines.short.is_none() {
+            to.copy_from_host(stream, lines.bytes)?;
+            return Ok(to);
+        }
         let mut bytes = vec![0; length];
         lines.fill(0, &mut bytes);
         to.copy_from_host(stream, &bytes)?;

@@ -3,7 +3,7 @@
 use crate::error::ReadError;
 use crate::index::Index;
 use crate::search::plan::Lines;
-use pleach_format::key::{Bits, Word};
+use pleach_format::key::Bits;
 use pleach_format::{Key, Short, Value, line};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -69,10 +69,7 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         }
         let Some(lines) = &self.lines else { return Err(ReadError::MappingLost) };
         let line = lines.at(place.line);
-        let key = K::decode(match self.short {
-            None => K::Word::read(&line[place.slot * K::Word::BYTES..]),
-            Some(short) => short.key(line::word(line, short.word_bytes(), place.slot) as u64),
-        });
+        let key = K::decode(line::whole_key(line, self.short, place.slot));
         let value = V::Bits::read(&line[self.values_at + place.slot * V::Bits::BYTES..]);
         // Check after the read: a lost mapping yields zeros, not a tuple.
         self.index.check_mapping().inspect_err(|_| self.remaining = 0)?;

@@ -228,11 +228,9 @@ impl<S: Word> Piece<S> {
     fn settle<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) {
         self.gaps.fill(0);
         for (at, (to, &query)) in self.words.iter_mut().zip(queries).enumerate() {
-            let key = query ^ flip;
-            if short.fault(key, to.low_u64()) != W::default() {
-                *to = S::from_u64(short.word(key).0);
-                self.gaps[at / 64] |= 1 << (at % 64);
-            }
+            let (word, is_key) = short.word(query ^ flip);
+            *to = S::from_u64(word);
+            self.gaps[at / 64] |= u64::from(!is_key) << (at % 64);
         }
     }
 

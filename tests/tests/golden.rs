@@ -264,7 +264,7 @@ type Words = (usize, u128, Vec<(u8, u8)>);
 
 fn short_of(file: &[u8]) -> Option<Words> {
     mutate::header(file).short.map(|short| {
-        let runs = short.runs().iter().filter(|run| run.bits > 0).map(|run| (run.from, run.bits));
+        let runs = short.runs().map(|run| (run.from, run.bits));
         (short.word_bytes(), short.base(), runs.collect())
     })
 }

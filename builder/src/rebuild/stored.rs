@@ -29,11 +29,7 @@ impl<W: KeyLane> Stored<W> {
     /// Returns the key in a slot.
     #[inline]
     pub(crate) fn key(&self, line: &Line, slot: usize) -> W {
-        match &self.short {
-            None => line::key(line, slot),
-            Some(short) if self.geometry.key_bytes == 4 => short.key(line::key::<u32>(line, slot).into()),
-            Some(short) => short.key(line::key::<u64>(line, slot)),
-        }
+        line::whole_key(line, self.short.as_ref(), slot)
     }
 
     /// Unpacks the tuples `run` of some lines into columns of their number.

@@ -109,12 +109,14 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
 
     /// Searches for the words that `place` returns; with `true` the rank is behind all tuples.
     fn search<W: Word>(&self, keys: &[K], ranks: &mut [u64], place: impl Fn(K) -> (W, bool)) {
-        let mut words = [W::default(); PIECE];
+        let (mut words, mut ends) = ([W::default(); PIECE], [false; PIECE]);
         for (keys, ranks) in keys.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
             let count = keys.len().min(ranks.len());
-            words.iter_mut().zip(&keys[..count]).for_each(|(word, &key)| *word = place(key).0);
+            for ((word, is_end), &key) in words.iter_mut().zip(&mut ends).zip(&keys[..count]) {
+                (*word, *is_end) = place(key);
+            }
             self.tree.search(self.isa, &words[..count], &mut ranks[..count]);
-            for (rank, _) in ranks.iter_mut().zip(&keys[..count]).filter(|(_, key)| place(**key).1) {
+            for (rank, _) in ranks.iter_mut().zip(&ends[..count]).filter(|(_, is_end)| **is_end) {
                 *rank = self.shape.tuples;
             }
         }

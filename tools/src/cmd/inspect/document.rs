@@ -121,8 +121,7 @@ fn sections(header: &Header) -> Value {
 
 /// Describes short words: what is added to the bits of a word, and the first bit and the number of bits of each run.
 fn short(short: &Short) -> Value {
-    let runs = short.runs().iter().filter(|run| run.bits > 0);
-    let runs: Vec<Value> = runs.map(|run| json!({ "from": run.from, "bits": run.bits })).collect();
+    let runs: Vec<Value> = short.runs().map(|run| json!({ "from": run.from, "bits": run.bits })).collect();
     json!({ "base": format!("{:x}", short.base()), "runs": runs })
 }
 

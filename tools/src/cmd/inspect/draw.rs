@@ -176,8 +176,7 @@ pub(super) fn short_text(short: &Short) -> String {
     if short.subtracts() {
         return format!("a word of {bytes} bytes is the distance from {:x}", short.base());
     }
-    let runs = short.runs().iter().filter(|run| run.bits > 0);
-    let runs: Vec<String> = runs.map(|run| format!("{} from bit {}", run.bits, run.from)).collect();
+    let runs: Vec<String> = short.runs().map(|run| format!("{} from bit {}", run.bits, run.from)).collect();
     format!("a word of {bytes} bytes keeps {}; the others are {:x}", runs.join(", "), short.base())
 }
 
