@@ -48,6 +48,8 @@ pub enum BenchWhat {
     Update,
     /// Look-ups on a GPU: its limits, all algorithms, and other libraries that are installed
     Gpu,
+    /// Look-ups on a GPU of keys in runs, blocks, bursts and heavy tails
+    GpuKeys,
     /// Joins and set operations on a GPU in one pass, beside a copy
     GpuRelation,
     /// Number of batches after which copying a table to a GPU pays
@@ -93,7 +95,7 @@ pub struct BenchArgs {
     /// auto [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = group)]
     pub only: Vec<Group>,
-    /// With keys: rules of the keys, such as uniform,shards [default: all]
+    /// With keys and gpu-keys: rules of the keys, such as uniform,shards [default: all]
     #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
     pub distributions: Vec<Distribution>,
     /// With keys: file with the keys to measure, in any format that build reads

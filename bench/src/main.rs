@@ -56,6 +56,7 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
         BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
+        BenchWhat::GpuKeys => gpu(args, global, "gpu-keys", &[Group::Keys]),
         BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
@@ -150,6 +151,7 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     }
     let mut options = match args.what {
         BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
+        BenchWhat::GpuKeys => GpuBenchOptions::of_keys(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
     choose_tables(args, &mut options.tuples, &mut options.key_types);
@@ -160,6 +162,9 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     }
     if !args.only.is_empty() {
         options.groups.clone_from(&args.only);
+    }
+    if !args.distributions.is_empty() {
+        options.distributions.clone_from(&args.distributions);
     }
     options.dir.clone_from(&args.dir);
     if let Some(path) = &args.output {
@@ -199,9 +204,13 @@ fn watched<R>(
     if !args.queries.is_empty() && !matches!(args.what, BenchWhat::Lookup | BenchWhat::Keys) {
         return Err(Failure::usage(bench_message(name).advise("--queries is for bench lookup and keys")));
     }
-    if (!args.distributions.is_empty() || args.keys_from.is_some()) && args.what != BenchWhat::Keys {
-        let message = bench_message(name).advise("--distributions and --keys-from are for bench keys");
+    let is_ruled = matches!(args.what, BenchWhat::Keys | BenchWhat::GpuKeys);
+    if !args.distributions.is_empty() && !is_ruled {
+        let message = bench_message(name).advise("--distributions is for bench keys and gpu-keys");
         return Err(Failure::usage(message));
+    }
+    if args.keys_from.is_some() && args.what != BenchWhat::Keys {
+        return Err(Failure::usage(bench_message(name).advise("--keys-from is for bench keys")));
     }
     if args.keys_from.is_some() && (!args.distributions.is_empty() || args.tuples.is_some()) {
         let message = bench_message(name).more("--keys-from with --distributions or --tuples");

@@ -50,7 +50,7 @@ fn help_and_usage() {
     fails_with(path, &["plot"], 2, &["missing report: bench plot: "]);
     fails_with(path, &["open", "r.json"], 2, &["bench open: REPORT and --output are for bench plot"]);
     fails_with(path, &["open", "--queries", "zipf"], 2, &["--queries is for bench lookup"]);
-    fails_with(path, &["open", "--keys-from", "a.npy"], 2, &["--keys-from are for bench keys"]);
+    fails_with(path, &["open", "--keys-from", "a.npy"], 2, &["--keys-from is for bench keys"]);
     fails_with(
         path,
         &["keys", "--distributions", "odd"],
@@ -116,7 +116,7 @@ fn without_a_gpu_it_says_so() {
     fails_with(path, &["gpu", "--only", "reuse"], 2, &["bench gpu: --only reuse: use limits, peers"]);
     fails_with(path, &["gpu-reuse", "r.json"], 2, &["bench gpu-reuse: REPORT is for bench plot"]);
     let Err(missing) = pleach_gpu::devices() else { return };
-    for bench in ["gpu", "gpu-relation", "gpu-reuse"] {
+    for bench in ["gpu", "gpu-keys", "gpu-relation", "gpu-reuse"] {
         fails_with(path, &[bench, "--quick"], 8, &["no GPU: ", &missing.to_string()]);
     }
 }

@@ -4,6 +4,7 @@
 use pleach::KeyType;
 use pleach_bench::gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
 use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, run_on};
+use pleach_bench::keys::Distribution;
 use pleach_bench::{BenchError, Told};
 use pleach_gpu::{Algorithm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
 use std::cell::RefCell;
@@ -25,6 +26,7 @@ fn small() -> GpuBenchOptions<'static> {
         auto_tuples: vec![500],
         hybrid_tuples: vec![3000],
         groups: Group::every().filter(|&group| group != Group::Peers).collect(),
+        distributions: vec![Distribution::Uniform, Distribution::Bursts],
         reuse_tuples: vec![2000],
         algorithms: vec![Algorithm::Spine, Algorithm::Binary],
         batch: 2100,
@@ -98,6 +100,8 @@ fn everything_in_one_report() {
             numbers(&report, &name(engine, "3000/2100"), &["g_per_s", "of_link"]);
         }
     }
+    numbers(&report, "keys/spine/u64/3000/bursts/present", &["g_per_s", "of_uniform"]);
+    numbers(&report, "keys/spine/u64/3000/bursts/half-absent", &["g_per_s", "of_present"]);
     for place in ["device", "hybrid"] {
         numbers(&report, &format!("auto/{place}/u64/500/2^5/random"), &["us", "best_us", "of_best"]);
     }

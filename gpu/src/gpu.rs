@@ -16,6 +16,8 @@ pub struct GpuOptions {
     pub memory_bytes: Option<u64>,
     /// Form of the lowest nodes of an image in device memory; `None`: the fastest form.
     pub lowest: Option<Lowest>,
+    /// Bits per code of a fine image's lowest nodes: 16, 24 or 32; `None`: as few as keep the keys apart.
+    pub fine_bits: Option<u32>,
     /// Maximum number of codes in the top of an image; `None`: the fastest number.
     pub top_max: Option<usize>,
     /// [`crate::Algorithm::Auto`] samples the order of batches with at least this many queries; `None`:

@@ -65,6 +65,8 @@ pub enum Lowest {
     Codes16,
     /// 32 codes of 8 bits, 33 children.
     Codes8,
+    /// Those of the fine image ([`crate::fine`]): 8 codes of 32 bits, 9 children.
+    Codes32,
 }
 
 impl Lowest {
@@ -73,6 +75,7 @@ impl Lowest {
     pub const fn code_bits(self, level: usize) -> u32 {
         match (self, level) {
             (Self::Codes8, 0) => 8,
+            (Self::Codes32, 0) => 32,
             _ => 16,
         }
     }

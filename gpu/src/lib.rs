@@ -21,6 +21,7 @@ pub mod btree;
 pub mod build;
 mod driver;
 mod error;
+pub mod fine;
 mod follow;
 mod foreign;
 mod gpu;

@@ -29,10 +29,22 @@ fn gpu() -> Option<Gpu> {
 fn answers_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
     // Images with long and with short codes, of several levels.
-    for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3), (Lowest::Codes8, 1 << 13)] {
-        let sampled_min = Some(40);
-        let options =
-            GpuOptions { lowest: Some(lowest), top_max: Some(top_max), sampled_min, ..GpuOptions::default() };
+    for (lowest, top_max, fine_bits) in [
+        (Lowest::Codes16, 3, None),
+        (Lowest::Codes8, 3, None),
+        (Lowest::Codes8, 1 << 13, None),
+        (Lowest::Codes32, 3, Some(16)),
+        (Lowest::Codes32, 3, Some(24)),
+        (Lowest::Codes32, 3, Some(32)),
+        (Lowest::Codes32, 1 << 13, None),
+    ] {
+        let options = GpuOptions {
+            lowest: Some(lowest),
+            top_max: Some(top_max),
+            fine_bits,
+            sampled_min: Some(40),
+            ..GpuOptions::default()
+        };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         let algorithms = [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep];
         suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, &[], 3000);
@@ -94,8 +106,12 @@ fn all_tuples_of_a_key_come() {
 #[test]
 fn damaged_tables_are_not_left() {
     let Some(gpu) = gpu() else { return };
-    for (lowest, top_max) in [(None, None), (Some(Lowest::Codes16), Some(3)), (Some(Lowest::Codes8), Some(3))]
-    {
+    for (lowest, top_max) in [
+        (None, None),
+        (Some(Lowest::Codes16), Some(3)),
+        (Some(Lowest::Codes8), Some(3)),
+        (Some(Lowest::Codes32), Some(3)),
+    ] {
         let options = GpuOptions { lowest, top_max, sampled_min: Some(200), ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         suite::damaged::all(&gpu, &[1, 69, 1157], &suite::algorithms(true), &[], 2000);
@@ -126,7 +142,7 @@ fn operators_of_one_pass_answer() {
 #[ignore = "for compute-sanitizer: the tests above ask the same and more"]
 fn small_tables_of_all_kinds() {
     let Some(gpu) = gpu() else { return };
-    for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3)] {
+    for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3), (Lowest::Codes32, 3)] {
         let options = GpuOptions { lowest: Some(lowest), top_max: Some(top_max), ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         suite::every_table(&gpu, &[1157], &[Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep], &[], 300);

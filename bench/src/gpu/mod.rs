@@ -28,6 +28,7 @@ mod unary;
 pub use report::{GpuReport, GpuRow, Ratios, SCHEMA};
 pub use tables::Keys;
 
+use crate::keys::Distribution;
 use crate::{BenchError, Told};
 use case::{Asked, Case};
 use measure::{Drawn, Meter};
@@ -68,6 +69,8 @@ pub enum Group {
     Auto,
     /// Number of batches after which copying a table has paid off.
     Reuse,
+    /// Random batches through the spine, for keys by the rules of `bench keys`.
+    Keys,
     /// Joins and set operations in one pass.
     OnePass,
 }
@@ -91,7 +94,7 @@ impl Group {
 
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain([Self::OnePass, Self::Reuse])
+        Self::ALL.into_iter().chain([Self::Keys, Self::OnePass, Self::Reuse])
     }
 
     /// Returns the name in reports and arguments.
@@ -109,6 +112,7 @@ impl Group {
             Self::Hybrid => "hybrid",
             Self::Auto => "auto",
             Self::Reuse => "reuse",
+            Self::Keys => "keys",
             Self::OnePass => "one-pass",
         }
     }
@@ -124,6 +128,8 @@ pub struct GpuBenchOptions<'a> {
     pub hybrid_tuples: Vec<u64>,
     /// Tuples of the tables of [`Group::Reuse`], of 8-byte keys.
     pub reuse_tuples: Vec<u64>,
+    /// Rules of [`Group::Keys`].
+    pub distributions: Vec<Distribution>,
     /// Key types: `u32`, `u64`; values are of the same type.
     pub key_types: Vec<KeyType>,
     /// Which rows.
@@ -175,6 +181,7 @@ impl GpuBenchOptions<'_> {
             } else {
                 vec![1 << 20, 1 << 22, 1 << 24, 1 << 26]
             },
+            distributions: Distribution::ALL.to_vec(),
             key_types: vec![KeyType::U32, KeyType::U64],
             groups: Group::ALL.to_vec(),
             algorithms: Vec::new(),
@@ -201,6 +208,17 @@ impl GpuBenchOptions<'_> {
             tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 24, 1 << 26, 1 << 27] },
             groups: Group::ONE_PASS.to_vec(),
             copy_bytes: if quick { 1 << 28 } else { 2 << 30 },
+            ..Self::new(quick)
+        }
+    }
+
+    /// Options for keys by rules: 2^24 and 2^26 tuples of 8-byte keys.
+    #[must_use]
+    pub fn of_keys(quick: bool) -> Self {
+        Self {
+            tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 24, 1 << 26] },
+            key_types: vec![KeyType::U64],
+            groups: vec![Group::Keys],
             ..Self::new(quick)
         }
     }
@@ -236,7 +254,7 @@ impl GpuBenchOptions<'_> {
 
     /// Returns true if any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::OnePass];
+        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Keys, Group::OnePass];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
@@ -336,6 +354,9 @@ pub fn run_with(
     if options.has(Group::Hybrid) {
         sizes.extend(&options.hybrid_tuples);
     }
+    if options.has(Group::Keys) {
+        sizes.extend(&options.tuples);
+    }
     sizes.sort_unstable();
     sizes.dedup();
     for &tuples in &sizes {
@@ -386,6 +407,39 @@ fn tables_of_size<T: Cell>(
         if is_auto || is_hybrid {
             hybrid::measure(bench, &made, (is_auto, is_hybrid), tuples, names, report)?;
         }
+    }
+    if options.has(Group::Keys) && options.tuples.contains(&tuples) && T::BYTES == 8 {
+        for &rule in &options.distributions {
+            by_rule::<T>(bench, rule, tuples, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Batches on a table of keys that follow a rule, present and half of them absent.
+fn by_rule<T: Cell>(
+    bench: &Bench<'_>,
+    rule: Distribution,
+    tuples: u64,
+    report: &mut GpuReport,
+) -> Result<(), BenchError> {
+    let options = bench.options;
+    let (key_type, size) = (<T as Key>::TYPE.to_string(), size_name(tuples));
+    options.told.step(&format!("{size} x {key_type}, {}: building", rule.name()))?;
+    let made = tables::make::<T>(Keys::Ruled(rule), tuples, options.dir.as_deref())?;
+    let case = match Case::new(bench, &made, options.batch, Residence::Device) {
+        Ok(case) => case,
+        Err(error) => {
+            let row = GpuRow::new("table", rule.name(), &[&key_type, &size]);
+            return bench.push(report, case::failed(row, error.into())?);
+        }
+    };
+    let sample = options.batch.min(1 << 16);
+    tables::check_sample::<T>(&case.maker, &bench.stream, &made.index, sample, &options.told)?;
+    for drawn in [Drawn::Present, Drawn::HalfAbsent] {
+        let parts = [key_type.as_str(), &size, rule.name(), kind_name(drawn)];
+        let row = case.row("keys", &parts, Asked::new(bench, Algorithm::Spine, drawn, options.batch))?;
+        bench.push(report, row.with("tuples", made.keys.len()))?;
     }
     Ok(())
 }

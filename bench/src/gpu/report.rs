@@ -260,7 +260,7 @@ impl GpuReport {
         if group == "algorithms" || group == "random" && is_plain {
             ratios.push(("of_thrust", over(rate(format!("peer/thrust/{table}/random")))));
         }
-        if group == "random" {
+        if matches!(group, "random" | "keys") {
             let of_present = over(rate(named(5, "present")));
             ratios.push(("of_present", of_present.filter(|_| part(5) != "present")));
             let of_uniform = over(rate(named(4, "uniform")));

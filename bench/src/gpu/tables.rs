@@ -7,6 +7,7 @@
 
 use super::measure::{Drawn, KnownBatch, Maker, value_of};
 use crate::data::{mix32, mix64};
+use crate::keys::Distribution;
 use crate::{BenchError, Told};
 use pleach::{Index, Key, Value};
 use pleach_builder::{BuildOptions, build_iter};
@@ -31,10 +32,12 @@ pub enum Keys {
     /// A shard in the upper bits, 64 tuples of each: `shard << 40 | sequence`, of 4-byte keys `shard << 8 |
     /// sequence`.
     Composite,
+    /// A rule of `bench keys`, for keys of 8 bytes.
+    Ruled(Distribution),
 }
 
 impl Keys {
-    /// All of them.
+    /// Those of random batches.
     pub const ALL: [Self; 3] = [Self::Uniform, Self::Dense, Self::Composite];
 
     /// Returns the name in reports.
@@ -44,10 +47,11 @@ impl Keys {
             Self::Uniform => "uniform",
             Self::Dense => "dense",
             Self::Composite => "composite",
+            Self::Ruled(rule) => rule.name(),
         }
     }
 
-    /// `count` keys, ascending and distinct.
+    /// `count` keys, ascending and distinct; fewer where a rule has no more.
     pub fn make<T: Cell>(self, count: u64) -> Vec<T> {
         let is_narrow = T::BYTES == 4;
         let numbers = (0..count).into_par_iter();
@@ -66,6 +70,7 @@ impl Keys {
                 let bits = if is_narrow { 8 } else { 40 };
                 numbers.map(|i| T::narrow(((i / 64) << bits) | (i % 64))).collect()
             }
+            Self::Ruled(rule) => rule.keys(count).into_par_iter().map(T::narrow).collect(),
         }
     }
 }

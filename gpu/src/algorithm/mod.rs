@@ -10,6 +10,7 @@ pub(crate) mod binary;
 pub(crate) mod btree;
 pub(crate) mod external;
 pub(crate) mod fast;
+pub(crate) mod fine;
 pub(crate) mod harmonia;
 pub(crate) mod hybrid;
 pub(crate) mod ntg;

@@ -2,17 +2,21 @@
 //!
 //! The image is made on the device, from the lines that are there. A kernel finds the bits that all borders
 //! share, the host chooses the gap, then one launch makes the top, and one launch each a level of nodes.
+//! A sample of lines then shows whether the image keeps the keys apart. If it does not, batches go through a
+//! fine image ([`crate::fine`]), and the other one serves sweeps of batches that are out of order.
 //!
 //! A search is one launch of blocks that have their multiprocessor to themselves, each with a copy of the
 //! top. A batch that is too short for all of them is spread by warps. A batch of a few queries per
 //! multiprocessor has a warp for each query, which waits less but loads more.
 
 use super::Algorithm;
+use super::fine::{self as fine_image, FINE_IMAGE, FINE_TEXT, Fine, fine_sample};
 use super::order::{AnyOrder, DESCENTS_MAX};
 use super::search::Search;
 use crate::driver::LaunchShape;
+use crate::fine::LOW_BITS;
 use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
-use crate::kernel::{Batch, Instance, SourceSpec, Text};
+use crate::kernel::{Batch, Instance, Source, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
 use crate::{Gpu, GpuError, Stream};
@@ -33,8 +37,18 @@ const STREAMED_MIN: u64 = 3;
 /// Short codes are used if they lead at most one query in this many to the line left of its own. With evenly
 /// spread keys they lead one in 12 to 14 there; with some keys that come in runs, every other one.
 const ASTRAY_PART: u64 = 8;
+/// Lines that are looked up to see whether an image keeps keys apart.
+const SAMPLE_LINES: u64 = 1 << 16;
+/// Number of other lines looked at, for each that was looked up, from which on a table has a fine image.
+const LOOKS_MAX: f64 = 0.02;
+/// The same from which on codes of a fine image's lowest nodes are longer, of 16 and of 24 bits.
+const FINE_LOOKS_MAX: [f64; 2] = [0.02, 0.2];
+/// As the first of these, if longer codes fill more than half of the level 2 cache. On an H100 2^26 tuples of
+/// 16 bytes are then searched at 18.1, 15.6 and 14.8 G/s by codes of 16, 24 and 32 bits that keep all keys
+/// apart; 0.15 other lines leave 16.1 by the first.
+const LARGE_LOOKS_MAX: f64 = 0.25;
 /// Threads per block of the builder.
-const IMAGE_THREADS: u32 = 256;
+pub(crate) const IMAGE_THREADS: u32 = 256;
 /// Queries that a block answers at a time if each has a warp, as in spine.cu.
 const GROUP: u64 = 8;
 /// Threads per such block.
@@ -46,18 +60,21 @@ pub(crate) const IMAGE_TEXT: Text = Text { name: "image.cuh", text: include_str!
 crate::kernel! {
     /// Look-ups through the device image.
     SPINE = SourceSpec {
-        shared: &[IMAGE_TEXT],
+        shared: &[IMAGE_TEXT, FINE_TEXT],
         option_name: Some("THREADS"),
         options: &[THREADS, THREADS_SMALL],
         has_value_width: true,
         // Devices with little shared memory per block have no large tables.
         exists: |instance| instance.lowest == Lowest::Codes16 || instance.option == THREADS,
-        numbers: |instance| vec![
-            ("BYTES_OF_SPINE", size_of::<Arguments>() as u64),
-            ("BYTES_OF_PART", size_of::<Part>() as u64),
-            ("BYTES_OF_FEW", few_bytes(instance.lowest).into()),
-            ("LOW_BITS", instance.lowest.code_bits(0).into()),
-        ],
+        numbers: |instance| {
+            let own = [
+                ("BYTES_OF_SPINE", size_of::<Arguments>() as u64),
+                ("BYTES_OF_PART", size_of::<Part>() as u64),
+                ("BYTES_OF_FEW", few_bytes(instance.lowest).into()),
+                ("LOW_BITS", instance.lowest.code_bits(0).into()),
+            ];
+            own.into_iter().chain(fine_image::NUMBERS).collect()
+        },
         ..SourceSpec::new("spine.cu", include_str!("../kernels/spine.cu"))
     };
     /// Values and presence through the device image.
@@ -65,13 +82,13 @@ crate::kernel! {
     /// Ranks through the device image.
     spine_ranks(table: Arguments, batch: Batch);
     /// All answers of short batches through the device image.
-    spine_few(table: Arguments, batch: Batch);
+    spine_few(table: Arguments, batch: Batch) if |of| of.lowest != Lowest::Codes32;
     /// Writes down the line of each query.
-    hybrid_lines(table: Arguments, batch: Batch, part: Part) if |of| of.lowest == Lowest::Codes16;
+    hybrid_lines(table: Arguments, batch: Batch, part: Part) if |of| of.lowest != Lowest::Codes8;
     /// Copies the touched pieces of a part of the lines.
-    hybrid_fetch(table: Arguments, part: Part) if |of| of.lowest == Lowest::Codes16;
+    hybrid_fetch(table: Arguments, part: Part) if |of| of.lowest != Lowest::Codes8;
     /// Answers the queries whose lines are in a part.
-    hybrid_answer(table: Arguments, batch: Batch, part: Part) if |of| of.lowest == Lowest::Codes16;
+    hybrid_answer(table: Arguments, batch: Batch, part: Part) if |of| of.lowest != Lowest::Codes8;
 }
 
 crate::kernel! {
@@ -90,6 +107,8 @@ crate::kernel! {
     image_buckets(table: Arguments);
     /// Makes a level of nodes, after those above it.
     image_level(table: Arguments, level: u32, astray: u64);
+    /// Looks lines up, and counts those that the image leads astray.
+    image_sample(table: Arguments, count: u64, sums: u64);
 }
 
 /// Arguments of the kernels that describe a table; the same as in spine.cu and image.cu.
@@ -123,6 +142,10 @@ pub(crate) struct Arguments {
     pub(crate) descents_max: u32,
     /// Nonzero if the lines are many more than the level 2 cache can hold.
     pub(crate) streams_lines: u32,
+    /// Of a fine image: children of a group of the top.
+    pub(crate) group_children: u32,
+    /// Of a fine image: nonzero if nodes of the last level are wide.
+    pub(crate) is_wide: u32,
 }
 
 impl Arguments {
@@ -152,7 +175,10 @@ pub(crate) struct Part {
 /// A table with its image.
 #[derive(Debug)]
 pub(crate) struct Spine {
+    /// The image that batches go through.
     arguments: Arguments,
+    /// The one with short codes.
+    even: Arguments,
     instance: Instance,
     blocks_max: u32,
     /// Number of queries of the longest batch that has a warp for each.
@@ -160,7 +186,7 @@ pub(crate) struct Spine {
     /// Shared memory per block, and per block of a short batch.
     shared_bytes: u32,
     few_shared_bytes: u32,
-    /// Top, compact top and nodes.
+    /// Top, compact top and nodes, of a fine image too.
     image: Vec<DeviceBuffer>,
     _lines: DeviceBuffer,
 }
@@ -185,8 +211,9 @@ fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowes
     if resident.residence != Residence::Device || threads != THREADS {
         return Lowest::Codes16;
     }
-    if let Some(lowest) = gpu.options().lowest {
-        return lowest;
+    match gpu.options().lowest {
+        Some(Lowest::Codes32) | None => {}
+        Some(lowest) => return lowest,
     }
     let shape = |lowest| Shape::new(lowest, resident.line_count, 0u64, 0u64, top_max);
     match (shape(Lowest::Codes16), shape(Lowest::Codes8)) {
@@ -200,7 +227,7 @@ fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowes
 }
 
 /// Returns the low and the high half of a word.
-fn halves(word: u128) -> [u64; 2] {
+pub(crate) fn halves(word: u128) -> [u64; 2] {
     [word as u64, (word >> 64) as u64]
 }
 
@@ -225,25 +252,43 @@ impl Spine {
             lowest = Lowest::Codes16;
             made = make(lowest)?;
         }
-        let Made { arguments, image, .. } = made;
+        let Made { arguments: even, mut image, gap, .. } = made;
+        let mut arguments = even;
+        if let Some(fine) = fine(stream, resident, threads, gap, &even)? {
+            lowest = Lowest::Codes32;
+            arguments = fine.arguments;
+            image.extend(fine.image);
+        }
         let instance = Instance { lowest, ..resident.instance(&SPINE, threads) };
         let shared_bytes = u32::from(threads) * LINE_BYTES + arguments.compact_parts * 16;
         let few_shared_bytes = few_bytes(lowest);
-        let mut blocks_max = u32::MAX;
+        let (mut blocks_max, mut few_max) = (u32::MAX, 0);
         for entry in SPINE.entries(instance) {
             if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
                 blocks_max =
                     blocks_max.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?);
             }
+            if entry == "spine_few" {
+                let blocks = gpu.blocks_at_once(instance, entry, FEW_THREADS, few_shared_bytes)?;
+                // Each of them loads a node's lines, which over the link pays for fewer queries.
+                few_max = match resident.residence {
+                    Residence::Pinned | Residence::Hybrid => 32,
+                    _ => u64::from(blocks) * GROUP,
+                };
+            }
         }
-        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS, few_shared_bytes)?;
-        // Each of them loads a node's lines, which over the link pays for fewer queries.
-        let few_max = match resident.residence {
-            Residence::Pinned | Residence::Hybrid => 32,
-            _ => u64::from(few_blocks) * GROUP,
-        };
         let _lines = resident.lines.clone();
-        Ok(Self { arguments, instance, blocks_max, few_max, shared_bytes, few_shared_bytes, image, _lines })
+        Ok(Self {
+            arguments,
+            even,
+            instance,
+            blocks_max,
+            few_max,
+            shared_bytes,
+            few_shared_bytes,
+            image,
+            _lines,
+        })
     }
 
     /// Returns the instance of the kernels.
@@ -254,6 +299,11 @@ impl Spine {
     /// Returns the arguments of the kernels.
     pub(crate) fn arguments(&self) -> &Arguments {
         &self.arguments
+    }
+
+    /// Returns the arguments of the image with short codes.
+    pub(crate) fn even(&self) -> &Arguments {
+        &self.even
     }
 
     /// Returns the launch of a batch. A short batch is spread over as many blocks as run at a time; a thread
@@ -281,6 +331,7 @@ pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
 /// Result of [`make_image`].
 struct Made {
     arguments: Arguments,
+    gap: Option<Gap>,
     image: Vec<DeviceBuffer>,
     /// Number of lines whose queries are led left of them, in lowest nodes of short codes.
     astray: u64,
@@ -332,7 +383,76 @@ fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made
     let mut counted = [0; 8];
     sum.copy_to_host(stream, &mut counted)?;
     queued?;
-    Ok(Made { arguments, image, astray: u64::from_le_bytes(counted) / 256 })
+    Ok(Made { arguments, gap: shape.gap, image, astray: u64::from_le_bytes(counted) / 256 })
+}
+
+/// Makes a table's fine image, if it is asked for, or if the other one leads too many queries astray. Codes of
+/// its lowest nodes are the shortest ones that keep the keys apart.
+fn fine(
+    stream: &Stream,
+    resident: &Resident,
+    threads: u16,
+    gap: Option<Gap>,
+    even: &Arguments,
+) -> Result<Option<Fine>, GpuError> {
+    let gpu = &resident.gpu;
+    let options = gpu.options();
+    let is_asked = options.lowest.map(|lowest| lowest == Lowest::Codes32);
+    if threads != THREADS || is_asked == Some(false) {
+        return Ok(None);
+    }
+    if is_asked.is_none() && looks(stream, resident, even)? <= LOOKS_MAX {
+        return Ok(None);
+    }
+    let shared_bytes = gpu.limits().shared_bytes_max as usize - usize::from(threads) * LINE_BYTES as usize;
+    let shape = |low_bits| fine_image::shape(resident, low_bits, shared_bytes, options.top_max);
+    let is_large = shape(LOW_BITS[1]).is_some_and(|shape| shape.nodes_bytes() > gpu.device().l2_bytes / 2);
+    let most = |low_bits| match low_bits {
+        16 if is_large => LARGE_LOOKS_MAX,
+        16 => FINE_LOOKS_MAX[0],
+        24 => FINE_LOOKS_MAX[1],
+        _ => f64::INFINITY,
+    };
+    let asked = options.fine_bits;
+    let mut made = None;
+    for low_bits in LOW_BITS.into_iter().filter(|&bits| asked.is_none_or(|asked| asked == bits)) {
+        drop(made.take());
+        let Some(shape) = shape(low_bits) else { break };
+        let fine = Fine::new(stream, resident, &shape.with_gap(gap), even)?;
+        let found = looks(stream, resident, &fine.arguments)?;
+        made = Some(fine);
+        if found <= most(low_bits) {
+            break;
+        }
+    }
+    Ok(made)
+}
+
+/// Returns how many other lines are looked at until a line is found that is there, on average.
+fn looks(stream: &Stream, resident: &Resident, arguments: &Arguments) -> Result<f64, GpuError> {
+    let gpu = &resident.gpu;
+    let count = SAMPLE_LINES.min(arguments.last_line.into());
+    let sums = DeviceBuffer::new(gpu, 16)?;
+    sums.fill(stream, 0)?;
+    let is_fine = arguments.group_children > 0;
+    let source: Source = if is_fine { &FINE_IMAGE } else { &IMAGE };
+    let entry = if is_fine { "fine_sample" } else { "image_sample" };
+    let instance = resident.instance(source, 0);
+    let queued = grid(gpu, instance, entry, IMAGE_THREADS, 0, count).and_then(|blocks| {
+        // SAFETY: the lines and the image belong to the table, and there are two sums; all live until the
+        // stream was waited for.
+        unsafe {
+            match is_fine {
+                true => fine_sample(stream, instance, blocks, arguments, &count, &sums.address()),
+                false => image_sample(stream, instance, blocks, arguments, &count, &sums.address()),
+            }
+        }
+    });
+    let mut host = [0; 16];
+    sums.copy_to_host(stream, &mut host)?;
+    queued?;
+    let others = u64::from_le_bytes(std::array::from_fn(|at| host[8 + at]));
+    Ok(others as f64 / count.max(1) as f64)
 }
 
 /// Returns the bits that some border has, and those that all have.
@@ -470,6 +590,22 @@ mod tests {
             let bytes = nodes.concat();
             assert!(read(&image[level + 2], bytes.len()) == bytes, "{what}: level {level}");
         }
+
+        let children_max = if top_max % 2 == 1 { 1 } else { 3 };
+        let (lines, low, high) = (resident.line_count, resident.low, resident.high);
+        for low_bits in LOW_BITS {
+            let shape = crate::fine::Shape::new(low_bits, lines, low, high, children_max).expect("fits");
+            let shape = shape.with_gap(Image::gap(&lasts));
+            let scalar = crate::fine::Fine::of(shape, &lasts);
+            let fine = Fine::new(&stream, &resident, &shape, &arguments).expect("made");
+            let top = scalar.top(resident.word_bytes.into());
+            assert!(read(&fine.image[0], top.len()) == top, "{what}: fine top");
+            for level in 0..shape.levels {
+                let bytes = scalar.level(level);
+                let found = read(&fine.image[level + 1], bytes.len());
+                assert!(found == bytes, "{what}: fine level {level}, codes of {low_bits} bits");
+            }
+        }
     }
 
     fn check_all(gpu: &Gpu, counts: &[u64]) {
@@ -508,10 +644,15 @@ mod tests {
             Err(error) => panic!("{error}"),
         };
         // 300 lines, for which short codes save a level; with keys in runs of 64 they lead every other query
-        // astray.
+        // astray. Crowds, most of them in few cells of any code, need the fine image.
         let even = |i: u32| i * 1_000_003;
         let in_runs = |i: u32| ((i / 64) << 8) | (i % 64);
-        for (key, lowest) in [(even as fn(u32) -> u32, Lowest::Codes8), (in_runs, Lowest::Codes16)] {
+        let in_crowds = |i: u32| (i / 600) * 715_827_883 + i % 600;
+        for (key, lowest) in [
+            (even as fn(u32) -> u32, Lowest::Codes8),
+            (in_runs, Lowest::Codes16),
+            (in_crowds, Lowest::Codes32),
+        ] {
             let tuples: Vec<(u32, u32)> = (0..2400).map(|i| (key(i), i)).collect();
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("table.pleach");
@@ -521,6 +662,63 @@ mod tests {
             let resident =
                 Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
             assert_eq!(Spine::new(&stream, &resident).expect("made").instance().lowest, lowest);
+        }
+    }
+
+    /// Lines below one, two and wide levels of a fine image, whose groups have one child each.
+    #[cfg(feature = "emulate")]
+    #[test]
+    fn fine_images_are_searched() {
+        use crate::{GpuOptions, GpuTable, LaneOrder};
+        for (low_bits, count) in [(16, 4000), (24, 60_000), (32, 336_000)] {
+            let options = GpuOptions {
+                lowest: Some(Lowest::Codes32),
+                fine_bits: Some(low_bits),
+                top_max: Some(1),
+                ..GpuOptions::default()
+            };
+            let gpu = match Gpu::emulated(LaneOrder::Random(5), options) {
+                Ok(gpu) => gpu,
+                Err(GpuError::Unavailable(missing)) => return eprintln!("SKIPPED: {missing}"),
+                Err(error) => panic!("{error}"),
+            };
+            // Crowds of 100 keys, far apart.
+            let key = |i: u64| u128::from(i / 100 * i) << 70 | u128::from(i % 100 * 3);
+            let mut keys: Vec<u128> = (0..count).map(key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let tuples: Vec<(u128, ())> = keys.iter().map(|&key| (key, ())).collect();
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("table.pleach");
+            let wide = BuildOptions { wide: true, ..BuildOptions::default() };
+            build_slice(&tuples, &path, &wide).expect("built");
+            let index = Index::open(&path).expect("opens");
+            let stream = Stream::new(&gpu).expect("a stream");
+            let resident =
+                Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
+            let spine = Spine::new(&stream, &resident).expect("made");
+            assert_eq!(spine.arguments().is_wide, u32::from(low_bits == 32));
+            let others = looks(&stream, &resident, spine.arguments()).expect("counted");
+            assert!(others < 0.01, "{others} other lines by {low_bits} bits");
+            let table = GpuTable::new(&index, &gpu).expect("fits");
+            let every = keys.len() / 700;
+            let queries: Vec<u128> =
+                keys.iter().step_by(every).flat_map(|&key| [key.saturating_sub(1), key, key + 1]).collect();
+            let view = index.typed::<u128, ()>().expect("the types");
+            for algorithm in [Algorithm::Spine, Algorithm::Sweep] {
+                let mut present = vec![0; queries.len().div_ceil(64)];
+                let mut values = vec![(); queries.len()];
+                table.get_batch_by(algorithm, &queries, &mut values, &mut present).expect("answers");
+                for (at, &query) in queries.iter().enumerate() {
+                    let found = present[at / 64] >> (at % 64) & 1 == 1;
+                    let expected = view.get(query).expect("answers").is_some();
+                    assert_eq!(found, expected, "{query} of {count} by {low_bits} bits");
+                }
+            }
+            let mut ranks = vec![0; queries.len()];
+            table.lower_bound_batch::<u128, ()>(&queries, &mut ranks).expect("answers");
+            let expected = queries.iter().map(|&query| keys.partition_point(|&key| key < query) as u64);
+            assert!(ranks.into_iter().eq(expected), "ranks of {count} by {low_bits} bits");
         }
     }
 

@@ -136,7 +136,7 @@ impl Sweep {
         let rows = rows(batch.count, self.line_count, self.blocks_max);
         let tile = rows * u32::from(THREADS);
         let arguments = Arguments {
-            image: *self.spine.arguments(),
+            image: *self.spine.even(),
             order,
             rows,
             chunk_lines: CHUNK_LINES,

@@ -29,7 +29,7 @@ pub(crate) fn all() -> Vec<Instance> {
         for word_bytes in [4, 8, 16] {
             for value_bytes in if source.has_value_width { &[0, 4, 8][..] } else { &[0] } {
                 for &option in source.options {
-                    for lowest in [Lowest::Codes16, Lowest::Codes8] {
+                    for lowest in [Lowest::Codes16, Lowest::Codes8, Lowest::Codes32] {
                         let instance =
                             Instance { option, lowest, ..Instance::new(source, word_bytes, *value_bytes) };
                         if (source.exists)(instance) {

@@ -169,3 +169,15 @@ extern "C" __global__ void __launch_bounds__(256, 2)
         }
     }
 }
+
+// Looks some lines up by their last words, and adds up `Looks`. `count` lines, at most `last_line`; whole warps.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    image_sample(const __grid_constant__ Arguments table, u64 count, u64* sums) {
+    u64 step = (u64)gridDim.x * blockDim.x;
+    Looks looks = {0, 0};
+    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; (at & ~(u64)31) < count; at += step) {
+        u64 line = min(at, count - 1) * table.last_line / count;
+        look(looks, at < count, line, line_between(table, 0, table.top_count, last_key(table, line)));
+    }
+    add_looks(looks, sums);
+}

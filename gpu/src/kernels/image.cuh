@@ -43,6 +43,9 @@ struct Arguments {
     u32 descents_max;
     // Whether lines are many more than the level 2 cache has room for.
     u32 streams_lines;
+    // Of a fine image: children of a group of the top, and whether nodes of the last level have 64 bytes.
+    u32 group_children;
+    u32 is_wide;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
 
@@ -255,6 +258,41 @@ __device__ __forceinline__ u32 line_below(const Arguments& table, u32 at, Word o
         at = at * LOW_FANOUT_OF(table) + below;
     }
     return min(at, table.last_line);
+}
+
+// The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
+// the query's line; for a whole warp.
+__device__ __forceinline__ u32 line_between(const Arguments& table, u32 first, u32 last, Word query) {
+    Word offset = offset_of(table, query);
+    u32 code = (u32)(offset >> table.top_shift), at = first;
+    for (u32 size = last - first; size > 0;) {
+        u32 half = (size + 1) / 2;
+        at += __ldg(table.top + at + half - 1) < code ? half : 0;
+        size -= half;
+    }
+    return line_below(table, at, offset, below_top(table, at));
+}
+
+// Of lines that are looked up by their last words: how many an image leads to a line left of their own, and how many
+// others are looked at until it is found.
+struct Looks {
+    u32 astray;
+    u32 others;
+};
+
+__device__ __forceinline__ void look(Looks& looks, bool is_counted, u64 line, u32 found) {
+    u32 left = found < line ? (u32)(line - found) : 0;
+    if (is_counted && left > 0) {
+        looks.astray++;
+        looks.others += left == 1 ? 1 : 2 * (32 - (u32)__clz((int)left));
+    }
+}
+
+__device__ __forceinline__ void add_looks(const Looks& looks, u64* sums) {
+    if (looks.astray > 0) {
+        atomicAdd(sums, (u64)looks.astray);
+        atomicAdd(sums + 1, (u64)looks.others);
+    }
 }
 
 // Lines below a child of a level.

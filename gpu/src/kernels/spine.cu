@@ -5,14 +5,29 @@
 // arrive, a half by each thread, and the halves' counts are exchanged; lines go through shared memory, where the thread
 // that asked reads its own. The few queries that have to look at the next line do so together.
 //
+// LOW_BITS of 32 stand for the fine image (fine.cuh), which is searched in the same way.
+//
 // Besides what image.cuh takes: LOW_BITS, THREADS (most of a block). Dynamic shared memory: STAGE_PARTS of 16 bytes, then
 // the compact top; FEW_PARTS for `spine_few`.
 
 // What stands before the top in shared memory: a line for each thread.
 #define STAGE_PARTS (THREADS * LINE_PARTS)
 
+#if LOW_BITS == 32
+typedef FineTop AnyTop;
+
+__device__ __forceinline__ AnyTop any_top_at(const Arguments&, const uint4* at) { return fine_top_at(at); }
+
+__device__ __forceinline__ u32 descend(const Arguments& table, const AnyTop& top, Word query) {
+    return fine_line(table, top, query);
+}
+#else
+typedef Top AnyTop;
+
+__device__ __forceinline__ AnyTop any_top_at(const Arguments& table, const uint4* at) { return top_at(table, at); }
+
 // The line of a query, or one left of it; for a whole warp.
-__device__ __forceinline__ u32 descend(const Arguments& table, const Top& top, Word query) {
+__device__ __forceinline__ u32 descend(const Arguments& table, const AnyTop& top, Word query) {
     Word offset = offset_of(table, query);
     Bucket bucket = bucket_of(table, top, offset);
     u32 at = bucket.begin;
@@ -23,6 +38,7 @@ __device__ __forceinline__ u32 descend(const Arguments& table, const Top& top, W
     }
     return line_below(table, at, offset, below_bucket(table, top, bucket, at));
 }
+#endif
 
 // Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the
 // first line whose last key is not below, which is near by. The last line has no border.
@@ -95,7 +111,7 @@ __device__ __forceinline__ void load_lines(const Arguments& table, uint4* stage,
 }
 
 // Looks a query up; for a whole warp, of which each thread has one.
-__device__ __forceinline__ Hit look_up(const Arguments& table, const Top& top, uint4* stage, Word query) {
+__device__ __forceinline__ Hit look_up(const Arguments& table, const AnyTop& top, uint4* stage, Word query) {
     u32 line = descend(table, top, query);
     Hit hit = {0, 0, false};
     load_lines(table, stage, line, true);
@@ -118,13 +134,13 @@ __device__ __forceinline__ Hit look_up(const Arguments& table, const Top& top, u
     return hit;
 }
 
-// The compact top, copied to shared memory.
-__device__ __forceinline__ Top load_top(const Arguments& table, uint4* to) {
+// The compact top, or a fine one, copied to shared memory.
+__device__ __forceinline__ AnyTop load_top(const Arguments& table, uint4* to) {
     for (u32 i = threadIdx.x; i < table.compact_parts; i += blockDim.x) {
         to[i] = __ldg(table.compact + i);
     }
     __syncthreads();
-    return top_at(table, to);
+    return any_top_at(table, to);
 }
 
 // Whether a sample says that the batch ascends, so that `sweep` answers it.
@@ -146,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (is_swept(table)) {
         return;
     }
-    Top top = load_top(table, stage + STAGE_PARTS);
+    AnyTop top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     // The next query is on its way while this one is searched.
@@ -166,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (is_swept(table)) {
         return;
     }
-    Top top = load_top(table, stage + STAGE_PARTS);
+    AnyTop top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     Word next = load_query(batch, at);
@@ -178,6 +194,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         answer_value(batch, at, hit.found, hit.value);
     }
 }
+
+#if LOW_BITS != 32
 
 // Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
 // lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
@@ -326,7 +344,9 @@ extern "C" __global__ void __launch_bounds__(GROUP * WARP, 1)
     }
 }
 
-#if LOW_BITS == 16
+#endif
+
+#if LOW_BITS != 8
 
 // What follows searches lines that stay with the host, part by part; see algorithm/hybrid.rs.
 #define PIECE_LINES 64u
@@ -349,7 +369,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __gr
     if (is_swept(table)) {
         return;
     }
-    Top top = load_top(table, stage + STAGE_PARTS);
+    AnyTop top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
         u32 line = descend(table, top, load_query(batch, at));

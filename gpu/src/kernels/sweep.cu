@@ -199,20 +199,6 @@ __device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, R
     return !ascending;
 }
 
-// The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
-// the query's line.
-__device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 last, Word query) {
-    const u32* top = image.top;
-    Word offset = offset_of(image, query);
-    u32 code = (u32)(offset >> image.top_shift), at = first;
-    for (u32 size = last - first; size > 0;) {
-        u32 half = (size + 1) / 2;
-        at += __ldg(top + at + half - 1) < code ? half : 0;
-        size -= half;
-    }
-    return line_below(image, at, offset, below_top(image, at));
-}
-
 // The first line of `begin` to `end` whose last word is not below the query, or `end`; it is near by.
 __device__ __forceinline__ u32 next_line(const Arguments& image, Word query, u32 begin, u32 end) {
     for (u32 step = 0; begin < end;) {
@@ -253,7 +239,7 @@ __device__ __forceinline__ void search(const Arguments& image, const Batch& batc
         Word query = row.query;
         bool is_between = ends.queries[0] <= query && query <= ends.queries[1];
         u32 begin = is_between ? ends.lines[0] : 0, end = is_between ? ends.lines[1] : image.last_line;
-        u32 line = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
+        u32 line = line_between(image, is_between ? first : 0, is_between ? last : image.top_count, query);
         line = max(line, begin);
         load_lines(image, stage, line);
         Hit hit = {0, 0, false};

@@ -41,7 +41,7 @@ pub fn run_all(skipped: Option<&str>) {
 pub fn gpu(order: LaneOrder) -> Gpu {
     // Images with long and with short codes, with a top alone and of several levels.
     let (lowest, top_max) = match order {
-        LaneOrder::Ascending => (None, None),
+        LaneOrder::Ascending => (Some(Lowest::Codes32), None),
         LaneOrder::Descending => (Some(Lowest::Codes16), Some(3)),
         LaneOrder::Random(_) => (Some(Lowest::Codes8), Some(3)),
     };
