@@ -1,8 +1,8 @@
 //! The fine image: a device image for keys that are not spread evenly.
 //!
 //! A code of [`crate::image`] is a few bits of a distance. Where keys crowd, many borders share a code, and a
-//! search ends far left of its line. The fine image has a node's order of borders too, and codes that follow
-//! from the interval between two codes above. What differs is what keeps them apart:
+//! search ends far left of its line. The fine image is a tree of codes too, and each code counts from the
+//! interval between two codes above. What differs is how many of them keep borders apart:
 //!
 //! - The top is cut into [`GROUPS`] groups with as many children each, whatever the keys are. The *words*
 //!   between the groups are kept whole. So a crowd of keys has as many groups as its share of the lines, and

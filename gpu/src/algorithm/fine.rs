@@ -1,6 +1,6 @@
 //! The fine image on the device: [`crate::fine`], for tables whose keys the other image does not keep apart.
 
-use super::spine::{Arguments, IMAGE_TEXT, IMAGE_THREADS, halves};
+use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS, halves};
 use crate::fine::{FANOUT, GROUP_CHILDREN_MAX, GROUPS, Shape, WIDE_FANOUT, top_bytes};
 use crate::image::LEVELS_MAX;
 use crate::kernel::{SourceSpec, Text};

@@ -11,9 +11,10 @@
 //! The choice follows from both rates, which are measured when the table is made, and from the number of
 //! pieces that a batch of that length is expected to touch. All work is queued; nothing waits for the host.
 
+use super::arguments::Arguments;
 use super::order::AnyOrder;
 use super::search::Search;
-use super::spine::{Arguments, Part, Spine, hybrid_answer, hybrid_fetch, hybrid_lines};
+use super::spine::{Part, Spine, hybrid_answer, hybrid_fetch, hybrid_lines};
 use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};

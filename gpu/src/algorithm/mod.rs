@@ -5,6 +5,7 @@
 //! value of that type is made once for a resident table, owns what it derived from the tuple lines, and
 //! queues searches.
 
+pub(crate) mod arguments;
 pub(crate) mod auto;
 pub(crate) mod binary;
 pub(crate) mod btree;

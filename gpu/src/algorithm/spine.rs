@@ -10,13 +10,14 @@
 //! multiprocessor has a warp for each query, which waits less but loads more.
 
 use super::Algorithm;
+use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS, halves};
 use super::fine::{self as fine_image, FINE_IMAGE, FINE_TEXT, Fine, fine_sample};
-use super::order::{AnyOrder, DESCENTS_MAX};
+use super::order::AnyOrder;
 use super::search::Search;
 use crate::driver::LaunchShape;
 use crate::fine::LOW_BITS;
-use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
-use crate::kernel::{Batch, Instance, Source, SourceSpec, Text};
+use crate::image::{Gap, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
+use crate::kernel::{Batch, Instance, Source, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
 use crate::{Gpu, GpuError, Stream};
@@ -47,15 +48,10 @@ const FINE_LOOKS_MAX: [f64; 2] = [0.02, 0.2];
 /// 16 bytes are then searched at 18.1, 15.6 and 14.8 G/s by codes of 16, 24 and 32 bits that keep all keys
 /// apart; 0.15 other lines leave 16.1 by the first.
 const LARGE_LOOKS_MAX: f64 = 0.25;
-/// Threads per block of the builder.
-pub(crate) const IMAGE_THREADS: u32 = 256;
 /// Queries that a block answers at a time if each has a warp, as in spine.cu.
 const GROUP: u64 = 8;
 /// Threads per such block.
 const FEW_THREADS: u32 = GROUP as u32 * 32;
-
-/// Text that the kernels share which read the device image.
-pub(crate) const IMAGE_TEXT: Text = Text { name: "image.cuh", text: include_str!("../kernels/image.cuh") };
 
 crate::kernel! {
     /// Look-ups through the device image.
@@ -109,51 +105,6 @@ crate::kernel! {
     image_level(table: Arguments, level: u32, astray: u64);
     /// Looks lines up, and counts those that the image leads astray.
     image_sample(table: Arguments, count: u64, sums: u64);
-}
-
-/// Arguments of the kernels that describe a table; the same as in spine.cu and image.cu.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Arguments {
-    pub(crate) lines: u64,
-    pub(crate) nodes: [u64; LEVELS_MAX],
-    pub(crate) top: u64,
-    pub(crate) compact: u64,
-    /// Smallest and largest word without the gap, low half first.
-    pub(crate) low: [u64; 2],
-    pub(crate) high: [u64; 2],
-    pub(crate) gap_value: [u64; 2],
-    pub(crate) tuples: u64,
-    pub(crate) last_line: u32,
-    pub(crate) top_count: u32,
-    pub(crate) levels: u32,
-    pub(crate) top_shift: u32,
-    /// Number of parts of 16 bytes of the compact top.
-    pub(crate) compact_parts: u32,
-    pub(crate) bucket_bits: u32,
-    pub(crate) bucket_shift: u32,
-    /// Bits per code of level 0.
-    pub(crate) low_bits: u32,
-    pub(crate) gap_at: u32,
-    pub(crate) gap_bits: u32,
-    /// Address of a sample of the batch's order; 0 if the search does not depend on one.
-    pub(crate) order: u64,
-    /// Maximum number of descents of a batch that counts as ascending.
-    pub(crate) descents_max: u32,
-    /// Nonzero if the lines are many more than the level 2 cache can hold.
-    pub(crate) streams_lines: u32,
-    /// Of a fine image: children of a group of the top.
-    pub(crate) group_children: u32,
-    /// Of a fine image: nonzero if nodes of the last level are wide.
-    pub(crate) is_wide: u32,
-}
-
-impl Arguments {
-    /// Returns the arguments for a batch that is left to a sweep if the sample at address `order` shows that
-    /// it ascends.
-    pub(crate) fn unless(self, order: u64) -> Self {
-        Self { order, descents_max: DESCENTS_MAX, ..self }
-    }
 }
 
 /// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cu.
@@ -224,11 +175,6 @@ fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowes
         }
         _ => Lowest::Codes16,
     }
-}
-
-/// Returns the low and the high half of a word.
-pub(crate) fn halves(word: u128) -> [u64; 2] {
-    [word as u64, (word >> 64) as u64]
 }
 
 impl Spine {

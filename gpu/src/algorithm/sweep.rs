@@ -10,9 +10,10 @@
 //! The device can sample whether a batch ascends, and the search can depend on the result, so that the choice
 //! does not wait for the host. Order decides speed, never answers.
 
+use super::arguments::{self, IMAGE_TEXT};
 use super::order::{DESCENTS_MAX, SAMPLE_BYTES};
 use super::search::Search;
-use super::spine::{self, IMAGE_TEXT, Spine};
+use super::spine::Spine;
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
@@ -51,7 +52,7 @@ crate::kernel! {
         options: &[THREADS],
         has_value_width: true,
         numbers: |_| vec![
-            ("BYTES_OF_SPINE", size_of::<spine::Arguments>() as u64),
+            ("BYTES_OF_SPINE", size_of::<arguments::Arguments>() as u64),
             ("BYTES_OF_SWEEP", size_of::<Arguments>() as u64),
         ],
         ..SourceSpec::new("sweep.cu", include_str!("../kernels/sweep.cu"))
@@ -66,7 +67,7 @@ crate::kernel! {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Arguments {
-    pub(crate) image: spine::Arguments,
+    pub(crate) image: arguments::Arguments,
     /// Address of a sample; 0 if the search does not depend on one.
     pub(crate) order: u64,
     pub(crate) rows: u32,

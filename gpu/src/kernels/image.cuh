@@ -14,7 +14,7 @@
 #define LOW_FANOUT_OF(table) (256u / LOW_BITS_OF(table) + 1)
 #define LINE_PARTS 4u
 
-// The same as Arguments in algorithm/spine.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes`
+// The same as in algorithm/arguments.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes`
 // are chosen by level, would lie in memory and cost a load a level. `low` and `high` are the ends of all words without
 // the gap; words of 16 bytes have high halves. `spine` does nothing if `order`, unless it is null, says that
 // `sample_order` met at most `descents_max` descents: then `sweep` answers.
@@ -47,7 +47,7 @@ struct Arguments {
     u32 group_children;
     u32 is_wide;
 };
-static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
+static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/arguments.rs");
 
 #if WORD_BYTES == 16
 __device__ __forceinline__ Word word_of(const u64* halves) { return (Word)halves[1] << 64 | halves[0]; }
