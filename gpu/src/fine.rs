@@ -21,12 +21,12 @@
 //! - The top has [`GROUPS`] groups of [`Shape::group_children`] children of the last level. First come the
 //!   words: that of a group is the border right of its last child; then the codes of the other borders of
 //!   each group.
-//! - Words and codes are those of *offsets*, as in [`crate::image::Shape::offset`]. A word without a border is
+//! - Words and codes are those of *offsets*, as in [`Levels::offset`]. A word without a border is
 //!   the largest offset, a code without one all ones.
 //!
 //! This builder is the reference for the one that runs on the device (`kernels/fine_image.cu`).
 
-use crate::image::{Gap, Interval, LEVELS_MAX, NODE_BYTES};
+use crate::image::{Gap, Interval, LEVELS_MAX, Levels, NODE_BYTES, neighbors};
 
 /// Groups of the top.
 pub const GROUPS: usize = 1024;
@@ -110,16 +110,6 @@ impl Shape {
         Self { gap, ..self }
     }
 
-    /// Returns the children per node of a level.
-    #[must_use]
-    pub fn fanout(&self, level: usize) -> usize {
-        match level {
-            0 => 2 * (128 / self.low_bits as usize) + 1,
-            _ if self.is_wide && level + 1 == self.levels => WIDE_FANOUT,
-            _ => FANOUT,
-        }
-    }
-
     /// Returns the bytes per node of a level.
     #[must_use]
     pub fn node_bytes(&self, level: usize) -> usize {
@@ -129,23 +119,6 @@ impl Shape {
     /// Returns the bits per code of a level.
     fn code_bits(&self, level: usize) -> u32 {
         if level == 0 { self.low_bits } else { CODE_BITS }
-    }
-
-    /// Returns the number of nodes, or lines, below level `levels`.
-    fn children(&self, levels: usize) -> u64 {
-        (0..levels).fold(self.lines, |count, level| count.div_ceil(self.fanout(level) as u64))
-    }
-
-    /// Returns the number of lines below a child of a level.
-    #[must_use]
-    pub fn span(&self, level: usize) -> u64 {
-        (0..level).map(|level| self.fanout(level) as u64).product()
-    }
-
-    /// Returns the number of nodes of a level; level 0 is the lowest.
-    #[must_use]
-    pub fn nodes(&self, level: usize) -> u64 {
-        self.children(level + 1)
     }
 
     /// Returns the bytes of all nodes.
@@ -159,41 +132,28 @@ impl Shape {
     pub fn top_bytes(&self, word_bytes: usize) -> usize {
         top_bytes(self.group_children, word_bytes)
     }
-
-    /// Returns a word as it is searched: without the gap.
-    #[inline]
-    #[must_use]
-    pub fn close(&self, word: u128) -> u128 {
-        self.gap.map_or(word, |gap| gap.close(word))
-    }
-
-    /// Returns the largest offset.
-    #[must_use]
-    pub fn largest(&self) -> u128 {
-        self.close(self.high) - self.close(self.low)
-    }
-
-    /// Returns the offset of a word; words beyond the ends have the offset of the end.
-    #[inline]
-    #[must_use]
-    pub fn offset(&self, word: impl Into<u128>) -> u128 {
-        self.close(word.into().clamp(self.low, self.high)) - self.close(self.low)
-    }
 }
 
-/// Returns the code of an offset in an interval; offsets beyond the ends have the code of the end.
-fn code(interval: Interval, offset: u128, code_bits: u32) -> u32 {
-    let right = interval.right.max(interval.left);
-    ((offset.clamp(interval.left, right) - interval.left) >> interval.shift(code_bits)) as u32
-}
+impl Levels for Shape {
+    fn lines(&self) -> u64 {
+        self.lines
+    }
 
-/// Returns the interval between two neighboring codes of 32 bits: 0, or all ones, where there is none.
-fn between(interval: Interval, before: u32, after: u32) -> Interval {
-    let shift = interval.shift(CODE_BITS);
-    let (last, span) = ((1u128 << shift) - 1, interval.right - interval.left);
-    let left = interval.left + (u128::from(before) << shift).min(span);
-    let right = interval.left + (u128::from(after) << shift | last).min(span);
-    Interval { left, right: right.max(left) }
+    fn fanout(&self, level: usize) -> usize {
+        match level {
+            0 => 2 * (128 / self.low_bits as usize) + 1,
+            _ if self.is_wide && level + 1 == self.levels => WIDE_FANOUT,
+            _ => FANOUT,
+        }
+    }
+
+    fn ends(&self) -> (u128, u128) {
+        (self.low, self.high)
+    }
+
+    fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
 }
 
 /// The fine image of a table's lines.
@@ -217,22 +177,19 @@ impl Fine {
     #[must_use]
     pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
         assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
-        // The border right of a child of a level; there is none right of the last line.
-        let border = |level: usize, child: usize| {
-            let line = (child as u64 + 1) * shape.span(level) - 1;
-            (line + 1 < shape.lines).then(|| shape.offset(lasts[line as usize]))
-        };
+        let border = |level, child| shape.border(lasts, level, child);
         let (top, per) = (shape.levels, shape.group_children);
         let words: Vec<u128> =
-            (1..=GROUPS).map(|group| border(top, group * per - 1).unwrap_or(shape.largest())).collect();
+            (1..=GROUPS).map(|group| border(top, group * per - 1).unwrap_or(shape.all().right)).collect();
         let mut image = Self { shape, words, codes: Vec::new(), nodes: Vec::new() };
         let mut intervals = Vec::new();
         for group in 0..GROUPS {
             let interval = image.group(group);
             let codes = (0..per - 1).map(|at| border(top, group * per + at));
             let codes: Vec<u32> =
-                codes.map(|border| border.map_or(u32::MAX, |word| code(interval, word, CODE_BITS))).collect();
-            intervals.extend(neighbors(&codes).map(|(before, after)| between(interval, before, after)));
+                codes.map(|border| border.map_or(u32::MAX, |word| interval.code(word, CODE_BITS))).collect();
+            intervals
+                .extend(neighbors(&codes).map(|(before, after)| interval.between(before, after, CODE_BITS)));
             image.codes.extend(codes);
         }
         for level in (0..top).rev() {
@@ -243,9 +200,11 @@ impl Fine {
             for (at, &interval) in intervals.iter().enumerate().take(shape.nodes(level) as usize) {
                 let codes = (0..fanout - 1).map(|slot| border(level, at * fanout + slot));
                 let codes: Vec<u32> =
-                    codes.map(|border| border.map_or(pad, |word| code(interval, word, bits))).collect();
+                    codes.map(|border| border.map_or(pad, |word| interval.code(word, bits))).collect();
                 if level > 0 {
-                    below.extend(neighbors(&codes).map(|(before, after)| between(interval, before, after)));
+                    below.extend(
+                        neighbors(&codes).map(|(before, after)| interval.between(before, after, CODE_BITS)),
+                    );
                 }
                 nodes.extend(codes);
             }
@@ -295,10 +254,10 @@ impl Fine {
         let mut fanout = inner + 1;
         for level in (0..=shape.levels).rev() {
             let bits = if level == shape.levels { CODE_BITS } else { shape.code_bits(level) };
-            let wanted = code(interval, offset, bits);
+            let wanted = interval.code(offset, bits);
             let child = codes.iter().filter(|&&border| border < wanted).count();
             if let Some((before, after)) = neighbors(codes).nth(child) {
-                interval = between(interval, before, after);
+                interval = interval.between(before, after, CODE_BITS);
             }
             at = at * fanout + child;
             if level > 0 {
@@ -308,13 +267,6 @@ impl Fine {
         }
         at as u64
     }
-}
-
-/// Returns the codes on either side of each child.
-fn neighbors(codes: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
-    (0..=codes.len()).map(|child| {
-        (child.checked_sub(1).map_or(0, |at| codes[at]), codes.get(child).copied().unwrap_or(u32::MAX))
-    })
 }
 
 #[cfg(test)]

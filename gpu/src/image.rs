@@ -23,7 +23,7 @@
 //! - The border right of child `c` of a level is the last word of line `(c + 1) * span - 1`, where `c` counts
 //!   all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
 //! - All codes are of *offsets*: words minus the table's smallest word; words beyond its ends have the offset
-//!   of the end ([`Shape::offset`]).
+//!   of the end ([`Levels::offset`]).
 //! - The top has a code of up to 28 bits for each border between its children: the offset without its lowest
 //!   [`Shape::top_shift`] bits. A child of the top, like a child of a node, has an [`Interval`] of offsets.
 //! - A block copies the *compact top*. The highest [`Shape::bucket_bits`] bits of a code are its *bucket*.
@@ -164,16 +164,16 @@ impl Interval {
     /// Returns the code of an offset; offsets beyond the ends have the code of the end.
     #[inline]
     #[must_use]
-    pub fn code(self, offset: u128, code_bits: u32) -> u16 {
-        ((offset.clamp(self.left, self.right) - self.left) >> self.shift(code_bits)) as u16
+    pub fn code(self, offset: u128, code_bits: u32) -> u32 {
+        ((offset.clamp(self.left, self.right) - self.left) >> self.shift(code_bits)) as u32
     }
 
-    /// Returns the interval between two neighboring borders with these codes of 16 bits; `None` stands for
-    /// the interval's own ends.
+    /// Returns the interval between two neighboring borders with these codes of `code_bits` bits; `None`
+    /// stands for the interval's own ends.
     #[inline]
     #[must_use]
-    pub fn between(self, before: Option<u16>, after: Option<u16>) -> Self {
-        let shift = self.shift(16);
+    pub fn between(self, before: Option<u32>, after: Option<u32>, code_bits: u32) -> Self {
+        let shift = self.shift(code_bits);
         let last = (1u128 << shift) - 1;
         let span = self.right - self.left;
         // A code without a border may be beyond the end.
@@ -183,6 +183,11 @@ impl Interval {
         // The words of damaged lines may descend.
         Self { left, right: right.max(left) }
     }
+}
+
+/// Returns the codes on either side of each child of a node, or of a group.
+pub(crate) fn neighbors(codes: &[u32]) -> impl Iterator<Item = (Option<u32>, Option<u32>)> + '_ {
+    (0..=codes.len()).map(|child| (child.checked_sub(1).map(|at| codes[at]), codes.get(child).copied()))
 }
 
 /// Returns the bits of a code that are its bucket, in a top with up to `top_max` codes.
@@ -196,6 +201,62 @@ const fn bucket_bits(top_max: usize) -> u32 {
 #[must_use]
 pub const fn compact_bytes(top_max: usize) -> usize {
     (size_of::<Bucket>() << bucket_bits(top_max)) + top_max * 2
+}
+
+/// What the sizes and words of an image have in common, whatever its codes are.
+pub trait Levels {
+    /// Returns the number of tuple lines.
+    fn lines(&self) -> u64;
+
+    /// Returns the children per node of a level.
+    fn fanout(&self, level: usize) -> usize;
+
+    /// Returns the smallest and the largest word.
+    fn ends(&self) -> (u128, u128);
+
+    /// Returns the bits that offsets leave out.
+    fn gap(&self) -> Option<Gap>;
+
+    /// Returns the number of nodes, or lines, below level `levels`.
+    fn children(&self, levels: usize) -> u64 {
+        (0..levels).fold(self.lines(), |count, level| count.div_ceil(self.fanout(level) as u64))
+    }
+
+    /// Returns the number of lines below a child of a level.
+    fn span(&self, level: usize) -> u64 {
+        (0..level).map(|level| self.fanout(level) as u64).product()
+    }
+
+    /// Returns the number of nodes of a level; level 0 is the lowest.
+    fn nodes(&self, level: usize) -> u64 {
+        self.children(level + 1)
+    }
+
+    /// Returns a word as it is searched: without the gap.
+    #[inline]
+    fn close(&self, word: u128) -> u128 {
+        self.gap().map_or(word, |gap| gap.close(word))
+    }
+
+    /// Returns the interval of all offsets.
+    fn all(&self) -> Interval {
+        let (low, high) = self.ends();
+        Interval { left: 0, right: self.close(high) - self.close(low) }
+    }
+
+    /// Returns the offset of a word; words beyond the ends have the offset of the end.
+    #[inline]
+    fn offset(&self, word: impl Into<u128>) -> u128 {
+        let (low, high) = self.ends();
+        self.close(word.into().clamp(low, high)) - self.close(low)
+    }
+
+    /// Returns the border right of a child of a level, as an offset, from the last words of all lines; there
+    /// is none right of the last line.
+    fn border<W: Copy + Into<u128>>(&self, lasts: &[W], level: usize, child: usize) -> Option<u128> {
+        let line = (child as u64 + 1) * self.span(level) - 1;
+        (line + 1 < self.lines()).then(|| self.offset(lasts[line as usize]))
+    }
 }
 
 /// Sizes of an image; they do not depend on the content of the lines.
@@ -238,27 +299,10 @@ impl Shape {
         (lines > 0 && shape.low <= shape.high && shape.levels <= LEVELS_MAX).then_some(shape)
     }
 
-    /// Returns the number of nodes, or lines, below level `levels`.
-    fn children(&self, levels: usize) -> u64 {
-        (0..levels).fold(self.lines, |count, level| count.div_ceil(self.lowest.fanout(level) as u64))
-    }
-
-    /// Returns the number of lines below a child of a level.
-    #[must_use]
-    pub fn span(&self, level: usize) -> u64 {
-        (0..level).map(|level| self.lowest.fanout(level) as u64).product()
-    }
-
     /// Returns the shape with a gap; sizes do not change.
     #[must_use]
     pub fn with_gap(self, gap: Option<Gap>) -> Self {
         Self { gap, ..self }
-    }
-
-    /// Returns the number of nodes of a level; level 0 is the lowest.
-    #[must_use]
-    pub fn nodes(&self, level: usize) -> u64 {
-        self.children(level + 1)
     }
 
     /// Returns the number of codes of the top: one less than it has children.
@@ -291,30 +335,10 @@ impl Shape {
         ((size_of::<Bucket>() << self.bucket_bits) as u64 + self.top() * 2).next_multiple_of(16)
     }
 
-    /// Returns a word as it is searched: without the gap.
-    #[inline]
-    #[must_use]
-    pub fn close(&self, word: u128) -> u128 {
-        self.gap.map_or(word, |gap| gap.close(word))
-    }
-
-    /// Returns the interval of all offsets.
-    #[must_use]
-    pub fn all(&self) -> Interval {
-        Interval { left: 0, right: self.close(self.high) - self.close(self.low) }
-    }
-
     /// Returns the number of bits that codes of the top drop.
     #[must_use]
     pub fn top_shift(&self) -> u32 {
         u128::BITS - self.all().right.leading_zeros() - self.top_code_bits()
-    }
-
-    /// Returns the offset of a word; words beyond the ends have the offset of the end.
-    #[inline]
-    #[must_use]
-    pub fn offset(&self, word: impl Into<u128>) -> u128 {
-        self.close(word.into().clamp(self.low, self.high)) - self.close(self.low)
     }
 
     /// Returns the code of an offset in the top.
@@ -332,6 +356,24 @@ impl Shape {
         let left = before.map_or(all.left, |code| u128::from(code) << shift);
         let right = after.map_or(all.right, |code| (u128::from(code) << shift | last).min(all.right));
         Interval { left, right: right.max(left) }
+    }
+}
+
+impl Levels for Shape {
+    fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    fn fanout(&self, level: usize) -> usize {
+        self.lowest.fanout(level)
+    }
+
+    fn ends(&self) -> (u128, u128) {
+        (self.low, self.high)
+    }
+
+    fn gap(&self) -> Option<Gap> {
+        self.gap
     }
 }
 
@@ -362,15 +404,15 @@ pub struct Image {
 }
 
 /// Returns the codes of a node, in ascending order.
-fn codes(node: &[u8; NODE_BYTES], code_bits: u32) -> Vec<u16> {
+fn codes(node: &[u8; NODE_BYTES], code_bits: u32) -> Vec<u32> {
     match code_bits {
         8 => node.iter().map(|&code| code.into()).collect(),
-        _ => node.chunks_exact(2).map(|code| u16::from_le_bytes([code[0], code[1]])).collect(),
+        _ => node.chunks_exact(2).map(|code| u16::from_le_bytes([code[0], code[1]]).into()).collect(),
     }
 }
 
 /// Returns a node with these codes.
-fn node(codes: &[u16], code_bits: u32) -> [u8; NODE_BYTES] {
+fn node(codes: &[u32], code_bits: u32) -> [u8; NODE_BYTES] {
     let bytes = codes.iter().flat_map(|code| code.to_le_bytes().into_iter().take(code_bits as usize / 8));
     let mut node = [0; NODE_BYTES];
     node.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
@@ -400,11 +442,7 @@ impl Image {
     #[must_use]
     pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
         assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
-        // The border right of a child of a level; there is none right of the last line.
-        let border = |level: usize, child: usize| {
-            let line = (child as u64 + 1) * shape.span(level) - 1;
-            (line + 1 < shape.lines).then(|| shape.offset(lasts[line as usize]))
-        };
+        let border = |level, child| shape.border(lasts, level, child);
         let top: Vec<u32> = (0..shape.top() as usize)
             .filter_map(|at| border(shape.levels, at))
             .map(|o| shape.top_code(o))
@@ -415,20 +453,19 @@ impl Image {
         let mut nodes = Vec::new();
         for level in (0..shape.levels).rev() {
             let (code_bits, fanout) = (shape.lowest.code_bits(level), shape.lowest.fanout(level));
-            let pad = u16::MAX >> (16 - code_bits);
+            let pad = u32::MAX >> (32 - code_bits);
             let mut below = Vec::with_capacity(intervals.len() * fanout);
             let mut level_nodes = Vec::with_capacity(intervals.len());
             for (at, interval) in intervals.iter().enumerate() {
-                let codes: Vec<u16> = (0..fanout - 1)
+                let codes: Vec<u32> = (0..fanout - 1)
                     .map(|slot| border(level, at * fanout + slot))
                     .map(|offset| offset.map_or(pad, |offset| interval.code(offset, code_bits)))
                     .collect();
                 level_nodes.push(node(&codes, code_bits));
                 if level > 0 {
-                    below.extend((0..fanout).map(|slot| {
-                        interval
-                            .between(slot.checked_sub(1).map(|slot| codes[slot]), codes.get(slot).copied())
-                    }));
+                    below.extend(
+                        neighbors(&codes).map(|(before, after)| interval.between(before, after, code_bits)),
+                    );
                 }
             }
             below.truncate(shape.children(level) as usize);
@@ -490,8 +527,8 @@ impl Image {
             let code = interval.code(offset, code_bits);
             let child = codes.iter().filter(|&&border| border < code).count();
             if level > 0 {
-                interval =
-                    interval.between(child.checked_sub(1).map(|slot| codes[slot]), codes.get(child).copied());
+                let before = child.checked_sub(1).map(|slot| codes[slot]);
+                interval = interval.between(before, codes.get(child).copied(), code_bits);
             }
             at = at * shape.lowest.fanout(level) + child;
         }

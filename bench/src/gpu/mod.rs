@@ -416,6 +416,29 @@ fn tables_of_size<T: Cell>(
     Ok(())
 }
 
+/// A table on the device, and a sample of batches compared with the CPU. `None` if the table does not fit: a
+/// row says why.
+fn checked_case<'b, 'i, T: Cell>(
+    bench: &'b Bench<'b>,
+    made: &'i Made<T>,
+    kind: Keys,
+    names: [&str; 2],
+    report: &mut GpuReport,
+) -> Result<Option<Case<'b, 'i>>, BenchError> {
+    let options = bench.options;
+    let case = match Case::new(bench, made, options.batch, Residence::Device) {
+        Ok(case) => case,
+        Err(error) => {
+            let row = GpuRow::new("table", kind.name(), &names);
+            bench.push(report, case::failed(row, error.into())?)?;
+            return Ok(None);
+        }
+    };
+    let sample = options.batch.min(1 << 16);
+    tables::check_sample::<T>(&case.maker, &bench.stream, &made.index, sample, &options.told)?;
+    Ok(Some(case))
+}
+
 /// Batches on a table of keys that follow a rule, present and half of them absent.
 fn by_rule<T: Cell>(
     bench: &Bench<'_>,
@@ -426,16 +449,9 @@ fn by_rule<T: Cell>(
     let options = bench.options;
     let (key_type, size) = (<T as Key>::TYPE.to_string(), size_name(tuples));
     options.told.step(&format!("{size} x {key_type}, {}: building", rule.name()))?;
-    let made = tables::make::<T>(Keys::Ruled(rule), tuples, options.dir.as_deref())?;
-    let case = match Case::new(bench, &made, options.batch, Residence::Device) {
-        Ok(case) => case,
-        Err(error) => {
-            let row = GpuRow::new("table", rule.name(), &[&key_type, &size]);
-            return bench.push(report, case::failed(row, error.into())?);
-        }
-    };
-    let sample = options.batch.min(1 << 16);
-    tables::check_sample::<T>(&case.maker, &bench.stream, &made.index, sample, &options.told)?;
+    let kind = Keys::Ruled(rule);
+    let made = tables::make::<T>(kind, tuples, options.dir.as_deref())?;
+    let Some(case) = checked_case(bench, &made, kind, [&key_type, &size], report)? else { return Ok(()) };
     for drawn in [Drawn::Present, Drawn::HalfAbsent] {
         let parts = [key_type.as_str(), &size, rule.name(), kind_name(drawn)];
         let row = case.row("keys", &parts, Asked::new(bench, Algorithm::Spine, drawn, options.batch))?;
@@ -456,16 +472,7 @@ fn on_device<T: Cell>(
     expected: &[peers::Expected],
     report: &mut GpuReport,
 ) -> Result<(), BenchError> {
-    let options = bench.options;
-    let case = match Case::new(bench, made, options.batch, Residence::Device) {
-        Ok(case) => case,
-        Err(error) => {
-            let row = GpuRow::new("table", kind.name(), &names);
-            return bench.push(report, case::failed(row, error.into())?);
-        }
-    };
-    let sample = options.batch.min(1 << 16);
-    tables::check_sample::<T>(&case.maker, &bench.stream, &made.index, sample, &options.told)?;
+    let Some(case) = checked_case(bench, made, kind, names, report)? else { return Ok(()) };
     if is_plain {
         on_table(&case, made, kind, tuples, names, expected, report)?;
     }

@@ -10,13 +10,14 @@ pub(crate) const IMAGE_TEXT: Text = Text { name: "image.cuh", text: include_str!
 /// Threads per block that makes an image.
 pub(crate) const IMAGE_THREADS: u32 = 256;
 
-/// Arguments of the kernels that describe a table; the same as in spine.cu and image.cu.
+/// Arguments of the kernels that describe a table; the same as in image.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Arguments {
     pub(crate) lines: u64,
     pub(crate) nodes: [u64; LEVELS_MAX],
     pub(crate) top: u64,
+    /// The compact top, or the top of a fine image.
     pub(crate) compact: u64,
     /// Smallest and largest word without the gap, low half first.
     pub(crate) low: [u64; 2],
@@ -53,9 +54,4 @@ impl Arguments {
     pub(crate) fn unless(self, order: u64) -> Self {
         Self { order, descents_max: DESCENTS_MAX, ..self }
     }
-}
-
-/// Returns the low and the high half of a word.
-pub(crate) fn halves(word: u128) -> [u64; 2] {
-    [word as u64, (word >> 64) as u64]
 }

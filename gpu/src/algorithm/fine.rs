@@ -1,8 +1,8 @@
 //! The fine image on the device: [`crate::fine`], for tables whose keys the other image does not keep apart.
 
-use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS, halves};
+use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS};
 use crate::fine::{FANOUT, GROUP_CHILDREN_MAX, GROUPS, Shape, WIDE_FANOUT, top_bytes};
-use crate::image::LEVELS_MAX;
+use crate::image::{LEVELS_MAX, Levels};
 use crate::kernel::{SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
@@ -61,8 +61,8 @@ pub(crate) fn shape(
 }
 
 impl Fine {
-    /// Makes the image of a table's lines, and waits for it. `even` are the arguments of the other image,
-    /// whose gap it shares.
+    /// Makes the image of a table's lines, and waits for it. It shares lines, ends and gap with the other image,
+    /// whose arguments are `even`.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -76,8 +76,6 @@ impl Fine {
             nodes: [0; LEVELS_MAX],
             top: 0,
             top_count: 0,
-            low: halves(shape.close(shape.low)),
-            high: halves(shape.close(shape.high)),
             levels: shape.levels as u32,
             low_bits: shape.low_bits,
             group_children: shape.group_children as u32,

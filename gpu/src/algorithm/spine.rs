@@ -10,13 +10,13 @@
 //! multiprocessor has a warp for each query, which waits less but loads more.
 
 use super::Algorithm;
-use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS, halves};
+use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS};
 use super::fine::{self as fine_image, FINE_IMAGE, FINE_TEXT, Fine, fine_sample};
 use super::order::AnyOrder;
 use super::search::Search;
 use crate::driver::LaunchShape;
 use crate::fine::LOW_BITS;
-use crate::image::{Gap, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
+use crate::image::{Gap, Levels, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
 use crate::kernel::{Batch, Instance, Source, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
@@ -177,6 +177,11 @@ fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowes
     }
 }
 
+/// Returns the low and the high half of a word.
+fn halves(word: u128) -> [u64; 2] {
+    [word as u64, (word >> 64) as u64]
+}
+
 impl Spine {
     /// Builds the image of a table, and waits for it.
     pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
@@ -198,9 +203,9 @@ impl Spine {
             lowest = Lowest::Codes16;
             made = make(lowest)?;
         }
-        let Made { arguments: even, mut image, gap, .. } = made;
+        let Made { arguments: even, mut image, .. } = made;
         let mut arguments = even;
-        if let Some(fine) = fine(stream, resident, threads, gap, &even)? {
+        if let Some(fine) = fine(stream, resident, threads, &even)? {
             lowest = Lowest::Codes32;
             arguments = fine.arguments;
             image.extend(fine.image);
@@ -277,7 +282,6 @@ pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
 /// Result of [`make_image`].
 struct Made {
     arguments: Arguments,
-    gap: Option<Gap>,
     image: Vec<DeviceBuffer>,
     /// Number of lines whose queries are led left of them, in lowest nodes of short codes.
     astray: u64,
@@ -329,7 +333,7 @@ fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made
     let mut counted = [0; 8];
     sum.copy_to_host(stream, &mut counted)?;
     queued?;
-    Ok(Made { arguments, gap: shape.gap, image, astray: u64::from_le_bytes(counted) / 256 })
+    Ok(Made { arguments, image, astray: u64::from_le_bytes(counted) / 256 })
 }
 
 /// Makes a table's fine image, if it is asked for, or if the other one leads too many queries astray. Codes of
@@ -338,7 +342,6 @@ fn fine(
     stream: &Stream,
     resident: &Resident,
     threads: u16,
-    gap: Option<Gap>,
     even: &Arguments,
 ) -> Result<Option<Fine>, GpuError> {
     let gpu = &resident.gpu;
@@ -362,9 +365,9 @@ fn fine(
     let asked = options.fine_bits;
     let mut made = None;
     for low_bits in LOW_BITS.into_iter().filter(|&bits| asked.is_none_or(|asked| asked == bits)) {
-        drop(made.take());
         let Some(shape) = shape(low_bits) else { break };
-        let fine = Fine::new(stream, resident, &shape.with_gap(gap), even)?;
+        drop(made.take());
+        let fine = Fine::new(stream, resident, &shape, even)?;
         let found = looks(stream, resident, &fine.arguments)?;
         made = Some(fine);
         if found <= most(low_bits) {
