@@ -93,8 +93,9 @@ pub(crate) fn finish<W: KeyLane>(
     let geometry = LineGeometry::new(W::BYTES, head.value_type.line_bytes());
     let too_large = || overflow(lines.tuples);
     let meta = head.meta.encode();
-    let spine =
-        SpineGeometry::new(lines.lines, geometry.key_bytes, &lines.spine.encodings).ok_or_else(too_large)?;
+    let child_lines = lines.spine.child_lines as u64;
+    let spine = SpineGeometry::new(lines.lines, child_lines, geometry.key_bytes, &lines.spine.encodings)
+        .ok_or_else(too_large)?;
     let line_bytes = geometry.bytes(lines.tuples).ok_or_else(too_large)?;
     let mut lengths = vec![meta.len() as u64, line_bytes, spine.bytes];
     lengths.extend(extras.iter().map(|extra| extra.length));

@@ -116,6 +116,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         plan: &Plan,
         (masked, grid): (bool, bool),
     ) -> Self {
+        let grid = grid && W::BYTES <= 8;
         Self {
             output,
             spills,
@@ -127,8 +128,8 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             large: false,
             carry: Vec::new(),
             sums: Vec::new(),
-            bottom: Bottom::new(per_line::<W, B>(), plan.spine_lines, masked),
-            grid: grid && W::BYTES <= 8,
+            bottom: Bottom::new(per_line::<W, B>(), plan.spine_lines, (masked, grid)),
+            grid,
             lasts: Lasts::new(plan.lasts_bytes / W::BYTES),
             tuples: 0,
             min: None,
@@ -379,7 +380,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         }
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
         let lines = self.pieces * PIECE_LINES as u64 + last as u64;
-        let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1, false));
+        let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1, (false, false)));
         let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(self.output, take))?;
         let written = if self.large { self.pieces } else { 0 };
         let rest = self.held.into_iter().chain(self.current).map(|mut piece| {

@@ -4,13 +4,15 @@
 //! groups of them that share a spine line; groups across a boundary of pieces are completed in order. If the
 //! cost rule finally refuses the level, it is built again from the tuple lines, with the next encoding. Three
 //! keys of each group stay in memory (about 1.5% of the file): they are the children of the next level.
+//!
+//! Where a grid leads to the line, the spine is *sparse*: a child of its bottom level is a group of 16 tuple lines.
 
 use crate::error::BuildError;
 use crate::external::Spills;
 use crate::overflow::Overflow;
 use crate::pack::KeyLane;
 use crate::parallel;
-use crate::plan::PIECE_LINES;
+use crate::plan::{GRID_LINES_MIN, PIECE_LINES};
 use pleach_format::layout::{LINE_BYTES, SpineGeometry};
 use pleach_format::line::{self, Line};
 use pleach_format::spine::{Border, Cost, Encoding, TRIAL_LINES, acceptable, candidates, encode};
@@ -38,9 +40,19 @@ impl<W: Copy> Ends<W> {
     }
 }
 
-fn ends_of<W: KeyLane>(line: &Line, per_line: usize) -> Ends<W> {
-    let first = line::key(line, 0);
-    Ends { first, second: first, last: line::key(line, per_line - 1) }
+/// Tuple lines in a child of the bottom level of a sparse spine. They are a kibibyte, in which a search bisects; with
+/// more of them the spine would hardly be smaller, since 16 leave an eighth of a byte of it for a tuple, or less.
+pub(crate) const SPARSE_CHILD_LINES: usize = 16;
+/// Pieces and their tasks have whole children.
+const _: () =
+    assert!(PIECE_LINES.is_multiple_of(TASK_LINES) && TASK_LINES.is_multiple_of(SPARSE_CHILD_LINES));
+/// Tuple lines of a task when a level is built again: a few groups, so that one piece keeps all threads busy.
+const TASK_LINES: usize = PIECE_LINES / 8;
+
+/// Returns the ends of the tuple lines of a child.
+fn ends_of<W: KeyLane>(lines: &[Line], per_line: usize) -> Ends<W> {
+    let (first, second) = (line::key(&lines[0], 0), line::key(&lines[lines.len().min(2) - 1], 0));
+    Ends { first, second, last: line::key(&lines[lines.len() - 1], per_line - 1) }
 }
 
 /// Encodes one spine line over up to `fanout` children; returns its cost.
@@ -60,38 +72,49 @@ fn encode_children<W: KeyLane>(
     encode(encoding, &borders[..count], line)
 }
 
-/// Contribution of consecutive tuple lines to the bottom level.
+/// Contribution of consecutive children to the bottom level.
 pub(crate) struct Part<W> {
-    /// Lines before the first whole group.
+    /// Children before the first whole group.
     head: Vec<Ends<W>>,
     /// Spine lines of the whole groups.
     lines: Vec<Line>,
     /// Their ends.
     groups: Vec<Ends<W>>,
-    /// Lines after the last whole group.
+    /// Children after the last whole group.
     tail: Vec<Ends<W>>,
     cost: Cost,
 }
 
+/// Tuples in a line, and tuple lines in a child.
+#[derive(Clone, Copy)]
+struct Shape {
+    per_line: usize,
+    child_lines: usize,
+}
+
 impl<W: KeyLane> Part<W> {
-    /// Makes the part of the level that covers `lines`. The first of them is line `at` of the file, from 0.
-    fn new(encoding: Encoding, lines: &[Line], at: u64, per_line: usize) -> Self {
+    /// Makes the part of the level that covers `lines`. The first of them is line `at` of the file, from 0, and the
+    /// first of a child.
+    fn new(encoding: Encoding, lines: &[Line], at: u64, Shape { per_line, child_lines }: Shape) -> Self {
+        debug_assert!(at.is_multiple_of(child_lines as u64), "a part has whole children");
         let fanout = encoding.separators(W::BYTES) + 1;
-        let before = (at.next_multiple_of(fanout as u64) - at) as usize;
-        let before = before.min(lines.len());
-        let (head, rest) = lines.split_at(before);
-        let (groups, tail) = rest.split_at(rest.len() / fanout * fanout);
-        let collect = |lines: &[Line]| lines.iter().map(|line| ends_of(line, per_line)).collect();
+        let at = at / child_lines as u64;
+        let before = (at.next_multiple_of(fanout as u64) - at) as usize * child_lines;
+        let (head, rest) = lines.split_at(before.min(lines.len()));
+        let group_lines = fanout * child_lines;
+        let (groups, tail) = rest.split_at(rest.len() / group_lines * group_lines);
+        let collect =
+            |lines: &[Line]| lines.chunks(child_lines).map(|child| ends_of(child, per_line)).collect();
         let mut part = Self {
             head: collect(head),
-            lines: Vec::with_capacity(groups.len() / fanout),
-            groups: Vec::with_capacity(groups.len() / fanout),
+            lines: Vec::with_capacity(groups.len() / group_lines),
+            groups: Vec::with_capacity(groups.len() / group_lines),
             tail: collect(tail),
             cost: Cost::default(),
         };
-        for group in groups.chunks_exact(fanout) {
+        for group in groups.chunks_exact(group_lines) {
             let mut line = [0; LINE_BYTES];
-            let ends = |child: usize| ends_of::<W>(&group[child], per_line);
+            let ends = |child: usize| ends_of::<W>(&group[child * child_lines..][..child_lines], per_line);
             part.cost.add(encode_children(encoding, fanout, ends, &mut line));
             part.lines.push(line);
             part.groups.push(Ends::over(fanout, ends));
@@ -105,7 +128,10 @@ pub(crate) struct Bottom<W> {
     encoding: Encoding,
     /// See [`acceptable`].
     uneven: bool,
-    per_line: usize,
+    /// A grid is requested.
+    sparse: bool,
+    /// Known when the first lines are.
+    shape: Shape,
     lines: Overflow<Line>,
     groups: Vec<Ends<W>>,
     edge: Vec<Ends<W>>,
@@ -115,12 +141,13 @@ pub(crate) struct Bottom<W> {
 
 impl<W: KeyLane> Bottom<W> {
     /// Creates the level over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory.
-    /// `masked`: the words are those of byte keys.
-    pub(crate) fn new(per_line: usize, lines_max: usize, masked: bool) -> Self {
+    /// `masked`: the words are those of byte keys. `sparse`: a grid is requested.
+    pub(crate) fn new(per_line: usize, lines_max: usize, (masked, sparse): (bool, bool)) -> Self {
         Self {
             encoding: candidates(W::BYTES)[0],
             uneven: masked || W::BYTES == 16,
-            per_line,
+            sparse,
+            shape: Shape { per_line, child_lines: 1 },
             lines: Overflow::new(lines_max),
             groups: Vec::new(),
             edge: Vec::new(),
@@ -143,18 +170,20 @@ impl<W: KeyLane> Bottom<W> {
         self.restart(candidates(W::BYTES)[0]);
     }
 
-    /// Decides by the first tuple lines of the file whether 8-bit codes are tried at all. Must be called with
-    /// [`PIECE_LINES`] of them, or all, so that the result depends on the tuples alone.
+    /// Decides by the first tuple lines of the file whether the spine is sparse, and whether 8-bit codes are tried at
+    /// all. Must be called with [`PIECE_LINES`] of them, or all, so that the result depends on the tuples alone.
     pub(crate) fn trial(&mut self, lines: &[Line]) {
+        let has_grid = self.sparse && lines.len() as u64 >= GRID_LINES_MIN;
+        self.shape.child_lines = if has_grid { SPARSE_CHILD_LINES } else { 1 };
         if let [Encoding::Delta8, next, ..] = *candidates(W::BYTES)
             && self.encoding == Encoding::Delta8
         {
             let fanout = self.encoding.separators(W::BYTES) + 1;
             let part = Part::<W>::new(
                 self.encoding,
-                &lines[..lines.len().min(TRIAL_LINES * fanout)],
+                &lines[..lines.len().min(TRIAL_LINES * fanout * self.shape.child_lines)],
                 0,
-                self.per_line,
+                self.shape,
             );
             let borders = part.lines.len() * (fanout - 1);
             if !acceptable(self.uneven, borders as u64, part.cost) {
@@ -172,7 +201,7 @@ impl<W: KeyLane> Bottom<W> {
     /// Makes the part of the level that covers these tuple lines, which begin with line `at` of the file.
     /// Called from any thread.
     pub(crate) fn part(&self, lines: &[Line], at: u64) -> Part<W> {
-        Part::new(self.encoding, lines, at, self.per_line)
+        Part::new(self.encoding, lines, at, self.shape)
     }
 
     /// Appends the part of the next tuple lines.
@@ -222,8 +251,11 @@ impl<W: KeyLane> Bottom<W> {
         spills: Spills<'_>,
         reread: &mut Reread<'_>,
     ) -> Result<Spine, BuildError> {
-        if tuple_lines <= 1 {
+        let child_lines = self.shape.child_lines;
+        let all_children = tuple_lines.div_ceil(child_lines as u64);
+        if all_children <= 1 {
             return Ok(Spine {
+                child_lines,
                 bottom: Overflow::new(1),
                 upper: Vec::new(),
                 encodings: Vec::new(),
@@ -236,8 +268,6 @@ impl<W: KeyLane> Bottom<W> {
                 self.restart(encoding);
                 let mut at = 0;
                 reread(&mut |lines| {
-                    // A few groups per task, so that one piece keeps all threads busy.
-                    const TASK_LINES: usize = PIECE_LINES / 8;
                     let part = |task: usize| {
                         let from = task * TASK_LINES;
                         self.part(&lines[from..lines.len().min(from + TASK_LINES)], at + from as u64)
@@ -249,12 +279,13 @@ impl<W: KeyLane> Bottom<W> {
             }
             if !self.is_refused() {
                 self.close_edge(spills)?;
-                if self.children == tuple_lines && self.is_accepted() {
+                if self.children == all_children && self.is_accepted() {
                     break;
                 }
             }
         }
         let mut spine = Spine {
+            child_lines,
             bottom: self.lines,
             upper: Vec::new(),
             encodings: vec![self.encoding],
@@ -302,6 +333,8 @@ fn upper_level<W: KeyLane>(children: &[Ends<W>], uneven: bool) -> (Encoding, Vec
 
 /// A finished spine.
 pub(crate) struct Spine {
+    /// Tuple lines in a child of the bottom level.
+    pub child_lines: usize,
     bottom: Overflow<Line>,
     /// Levels above the bottom one, lowest first.
     upper: Vec<Vec<Line>>,

@@ -181,7 +181,16 @@ impl Segment {
         Place { at, what: own | !marked & inside }
     }
 
+    /// Returns both halves of the stored bytes as numbers. They are made in registers: a vector that is loaded from
+    /// bytes which were just stored piece by piece waits for these stores.
+    #[inline(always)]
+    #[must_use]
+    pub fn halves(self) -> [u64; 2] {
+        [self.base, u64::from(self.first) | u64::from(self.form) << 32]
+    }
+
     /// Returns the bytes stored in the file.
+    #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; SEGMENT_BYTES as usize] {
         let mut bytes = [0; SEGMENT_BYTES as usize];

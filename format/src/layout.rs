@@ -89,28 +89,38 @@ pub struct Level {
     pub fanout: usize,
     /// Number of its lines.
     pub lines: u64,
-    /// Number of its children: tuple lines for level 0, else lines of the level below.
+    /// Number of its children: groups of tuple lines for level 0, else lines of the level below.
     pub children: u64,
     /// First byte, relative to the start of the section.
     pub offset: u64,
 }
 
+/// Maximum number of tuple lines in a child of a spine's bottom level.
+pub const CHILD_LINES_MAX: u64 = 128;
+
 /// Levels of a spine, bottom level first. In the section the root comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpineGeometry {
-    /// Levels, bottom first; the last has exactly one line. Empty if there is at most one tuple line.
+    /// Levels, bottom first; the last has exactly one line. Empty if there is at most one group of tuple lines.
     pub levels: Vec<Level>,
+    /// Tuple lines in a group, which is a child of level 0: a power of two, at most [`CHILD_LINES_MAX`]. The last
+    /// group may have fewer.
+    pub child_lines: u64,
     /// Bytes of all levels, each padded to whole pairs of lines.
     pub bytes: u64,
 }
 
 impl SpineGeometry {
-    /// Lays out a spine over `tuple_lines` lines. `encodings` gives the encoding of each level from the
-    /// bottom. Returns `None` if there are too few or too many of them, or on overflow.
+    /// Lays out a spine over `tuple_lines` lines in groups of `child_lines`. `encodings` gives the encoding of each
+    /// level from the bottom. Returns `None` if there are too few or too many of them, if there are no such
+    /// groups, or on overflow.
     #[must_use]
-    pub fn new(tuple_lines: u64, key_bytes: usize, encodings: &[Encoding]) -> Option<Self> {
+    pub fn new(tuple_lines: u64, child_lines: u64, key_bytes: usize, encodings: &[Encoding]) -> Option<Self> {
+        if !child_lines.is_power_of_two() || child_lines > CHILD_LINES_MAX {
+            return None;
+        }
         let mut levels = Vec::new();
-        let mut children = tuple_lines;
+        let mut children = tuple_lines.div_ceil(child_lines);
         for &encoding in encodings.iter().take(LEVELS_MAX) {
             if children <= 1 {
                 break;
@@ -128,6 +138,6 @@ impl SpineGeometry {
             level.offset = bytes;
             bytes = bytes.checked_add(align_up(level.lines.checked_mul(LINE_BYTES as u64)?, ARRAY_ALIGN)?)?;
         }
-        Some(Self { levels, bytes })
+        Some(Self { levels, child_lines, bytes })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32, sum_blocks, sum_into};
 use crate::key::{Bits, Key, Word};
-use crate::layout::{LineGeometry, SpineGeometry, align_up, section_start};
+use crate::layout::{CHILD_LINES_MAX, LineGeometry, SpineGeometry, align_up, section_start};
 use crate::line::{self, Line};
 use crate::meta::Meta;
 use crate::section::{HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
@@ -47,7 +47,7 @@ fn spine_geometry_is_that_of_grouping() {
                 let expected = levels_recursively(vec![0; lines], &[fanout; LEVELS_MAX]);
                 let encodings = vec![encoding; expected.len()];
                 let spine =
-                    SpineGeometry::new(lines as u64, key_bytes, &encodings).expect("ends in one line");
+                    SpineGeometry::new(lines as u64, 1, key_bytes, &encodings).expect("ends in one line");
                 let got: Vec<usize> = spine.levels.iter().map(|level| level.lines as usize).collect();
                 assert_eq!(got, expected, "{lines} lines, fanout {fanout}");
                 let mut offset = 0;
@@ -57,14 +57,37 @@ fn spine_geometry_is_that_of_grouping() {
                 }
                 assert_eq!(spine.bytes, offset);
                 assert_eq!(
-                    SpineGeometry::new(lines as u64, key_bytes, &vec![encoding; expected.len() + 1]),
+                    SpineGeometry::new(lines as u64, 1, key_bytes, &vec![encoding; expected.len() + 1]),
                     None
                 );
                 if !expected.is_empty() {
-                    assert_eq!(SpineGeometry::new(lines as u64, key_bytes, &encodings[1..]), None);
+                    assert_eq!(SpineGeometry::new(lines as u64, 1, key_bytes, &encodings[1..]), None);
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_sparse_spine_is_that_of_fewer_lines() {
+    for child_lines in [1u64, 2, 16, CHILD_LINES_MAX] {
+        for lines in (0..600u64).chain([100_003]) {
+            let children = lines.div_ceil(child_lines);
+            let encodings = |count: usize| vec![Encoding::Delta16; count];
+            let all = (0..LEVELS_MAX).map(|count| SpineGeometry::new(children, 1, 8, &encodings(count)));
+            let dense = all.flatten().next().expect("some number of levels ends in one line");
+            let sparse = SpineGeometry::new(lines, child_lines, 8, &encodings(dense.levels.len()));
+            let sparse = sparse.expect("as many levels");
+            assert_eq!(
+                (&sparse.levels, sparse.bytes),
+                (&dense.levels, dense.bytes),
+                "{child_lines}: {lines}"
+            );
+            assert_eq!(sparse.child_lines, child_lines);
+        }
+    }
+    for no_group in [0, 3, 17, CHILD_LINES_MAX * 2, u64::MAX] {
+        assert_eq!(SpineGeometry::new(1, no_group, 8, &[]), None, "{no_group}");
     }
 }
 
@@ -87,11 +110,11 @@ fn arithmetic_beyond_32_bits() {
             encodings.push(Encoding::Delta32);
             left = left.div_ceil(14);
         }
-        let spine = SpineGeometry::new(lines, 8, &encodings).expect("fits");
+        let spine = SpineGeometry::new(lines, 1, 8, &encodings).expect("fits");
         assert_eq!(spine.levels[0].children, lines);
         assert_eq!(spine.levels.last().map(|level| level.lines), Some(1));
     }
-    assert_eq!(SpineGeometry::new(u64::MAX, 8, &[Encoding::Delta16]), None);
+    assert_eq!(SpineGeometry::new(u64::MAX, 1, 8, &[Encoding::Delta16]), None);
     assert_eq!(section_start(8193, LARGE_SECTION_BYTES - 1), Some(12288));
     assert_eq!(section_start(8193, LARGE_SECTION_BYTES), Some(HUGE_PAGE_BYTES));
     assert_eq!(section_start(u64::MAX, 1), None);

@@ -430,10 +430,11 @@ impl Found<'_> {
             let encoding = Encoding::from_code(code);
             encodings.push(encoding.ok_or(corrupt("SPIN", at, "encodings must be known", code.into()))?);
         }
-        let spine = SpineGeometry::new(lines, word_bytes, &encodings).ok_or(corrupt(
+        let child_lines = u64::from(stored.child_lines.get());
+        let spine = SpineGeometry::new(lines, child_lines, word_bytes, &encodings).ok_or(corrupt(
             "SPIN",
             at,
-            "levels must end in one line",
+            "levels must end in one line, above groups of 1 to 128 tuple lines, a power of two",
             levels as u64,
         ))?;
         if entry.length.get() != spine.bytes {
@@ -517,7 +518,7 @@ pub fn spine_parameters(word_bytes: usize, spine: &SpineGeometry, inexact_lines:
         line_bytes: (LINE_BYTES as u32).into(),
         word_bytes: (word_bytes as u32).into(),
         levels: (spine.levels.len() as u32).into(),
-        gap: 0.into(),
+        child_lines: (spine.child_lines as u32).into(),
         inexact_lines: inexact_lines.into(),
         encodings,
         reserved: [0; 16],
@@ -711,6 +712,7 @@ fn stored_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Resu
         at = (at * level.fanout as u64 + spine::child(level.encoding, line, query) as u64)
             .min(level.children - 1);
     }
+    at = line_in_group(header, lines, at, query)?;
     let n = header.geometry.tuples_per_line();
     let mut slot = line::keys_below(lines.line(header.line_offset(at))?, n, query);
     if slot == n && inexact && at + 1 < header.lines {
@@ -718,6 +720,48 @@ fn stored_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Resu
         slot = line::keys_below(lines.line(header.line_offset(at))?, n, query);
     }
     Ok((at * n as u64 + slot as u64).min(header.tuples))
+}
+
+/// Returns the first line of a group, which is a child of the spine's bottom level, whose last word is at least
+/// `query`, or the last line of the group. O(log(lines in a group)) lines. A group past the end gives the last line.
+///
+/// # Errors
+/// The error of `lines` if a line cannot be read.
+pub fn line_in_group<W: Word, L: Lines>(
+    header: &Header,
+    lines: &L,
+    group: u64,
+    query: W,
+) -> Result<u64, L::Error> {
+    let last = header.lines - 1;
+    let low = group.saturating_mul(header.spine.child_lines).min(last);
+    bisect(header, lines, low, (low + (header.spine.child_lines - 1)).min(last), query)
+}
+
+/// Returns the first line from `low` to `high` whose last word is at least `query`; `high` if only that one, or none,
+/// can be it.
+fn bisect<W: Word, L: Lines>(
+    header: &Header,
+    lines: &L,
+    mut low: u64,
+    mut high: u64,
+    query: W,
+) -> Result<u64, L::Error> {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if ends_below(header, lines, middle, query)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// Returns true if the last word of a line is below `query`.
+fn ends_below<W: Word, L: Lines>(header: &Header, lines: &L, line: u64, query: W) -> Result<bool, L::Error> {
+    let n = header.geometry.tuples_per_line();
+    Ok(line::key::<W>(lines.line(header.line_offset(line))?, n - 1) < query)
 }
 
 /// Returns the first line, beginning with `from`, whose last word is at least `query`, or the last line. The
@@ -731,27 +775,15 @@ pub fn step_right<W: Word, L: Lines>(
     from: u64,
     query: W,
 ) -> Result<u64, L::Error> {
-    let n = header.geometry.tuples_per_line();
-    let below = |line: u64| -> Result<bool, L::Error> {
-        Ok(line::key::<W>(lines.line(header.line_offset(line))?, n - 1) < query)
-    };
     let last = header.lines - 1;
     let (mut low, mut step) = (from, 1);
     let mut high = from;
-    while high < last && below(high)? {
+    while high < last && ends_below(header, lines, high, query)? {
         low = high + 1;
         high = high.saturating_add(step).min(last);
         step *= 2;
     }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if below(middle)? {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low.min(last))
+    Ok(bisect(header, lines, low, high, query)?.min(last))
 }
 
 /// Returns the rank of the first tuple whose encoded key is above `query`, or the tuple count if there is

@@ -22,10 +22,11 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "bytes15_u32",
     "bytes60_u32",
     "bytes_u32",
+    "delta16",
     "delta32",
     "delta8",
     "empty",
@@ -388,7 +389,11 @@ fn forged_lines_and_spines_are_refused() {
     }
     let elements = of(spine + 24, 8);
     refused(one(spine + 24, 8, elements + 1), ("SPIN", spine), "parameters must be", elements + 1);
-    for at in [56, 60, 68, 71, 82, 103, 104, 119] {
+    // Groups of lines: of a size that there is not, or of which these levels are not the spine.
+    for child_lines in [0, 3, 256, 1 << 31, 16, 128] {
+        refused(one(spine + 68, 4, child_lines), ("SPIN", spine), "a power of two", 2);
+    }
+    for at in [56, 60, 82, 103, 104, 119] {
         refused(one(spine + at, 1, 9), ("SPIN", spine), "parameters must be those of its levels", elements);
     }
     // The number of flagged lines cannot be seen here.

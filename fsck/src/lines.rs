@@ -7,7 +7,7 @@ use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, Code, ReadAt};
 use pleach_format::key::Word;
-use pleach_format::layout::{LINE_BYTES, Level};
+use pleach_format::layout::{CHILD_LINES_MAX, LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::short::Seek;
@@ -47,7 +47,8 @@ impl<R: ReadAt> Check<'_, R> {
         let held = Held { first: first - (before / LINE_BYTES) as u64, lines: bytes.as_chunks().0 };
         let end = header.lines.min(first + PIECE_BYTES / LINE_BYTES as u64);
         let lowest = header.spine.levels.first();
-        let fanout = lowest.map_or(u64::MAX, |level| level.fanout as u64);
+        let child_lines = header.spine.child_lines;
+        let fanout = lowest.map_or(u64::MAX, |level| level.fanout as u64 * child_lines);
         let ascend = ascend::<W>(header.geometry.tuples_per_line());
         let mut windows = Windows::new(header);
         let mut number = first;
@@ -57,7 +58,9 @@ impl<R: ReadAt> Check<'_, R> {
             let is_plain = match (held.with_neighbours(number..next), lowest) {
                 (Some(run), Some(level)) if next < header.lines => {
                     let line = windows.line(self, header, 0, level, number / fanout)?;
-                    let slots = slot as usize..(slot + next - number).min(fanout - 1) as usize;
+                    // Borders of children among these lines, and after them if that one is of the same spine line.
+                    let children = slot / child_lines..(slot + next - number) / child_lines;
+                    let slots = children.start as usize..children.end.min(level.fanout as u64 - 1) as usize;
                     ascend(run, header) && are_parted::<W>(&run[1..], header, level.encoding, &line, slots)
                 }
                 _ => false,
@@ -192,9 +195,13 @@ impl<R: ReadAt> Check<'_, R> {
         if number + 1 == header.lines {
             return Ok(());
         }
+        // In a group of lines no separator stands.
+        if !(number + 1).is_multiple_of(header.spine.child_lines) {
+            return Ok(());
+        }
         let last = line::key::<W>(left, header.geometry.tuples_per_line() - 1);
         let first = line::key::<W>(right, 0);
-        let mut child = number;
+        let mut child = number / header.spine.child_lines;
         for (depth, level) in header.spine.levels.iter().enumerate() {
             let fanout = level.fanout as u64;
             let (at, slot) = (child / fanout, (child % fanout) as usize);
@@ -337,8 +344,8 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
     }
 }
 
-/// Reports whether the separators in these slots of a spine line separate the lines: the first slot the first
-/// two lines, the next slot the second and the third, and so on.
+/// Reports whether the separators in these slots of a spine line separate groups of lines: the first slot the first
+/// two groups, the next slot the second and the third, and so on.
 pub(super) fn are_parted<W: Word>(
     lines: &[Line],
     header: &Header,
@@ -347,7 +354,9 @@ pub(super) fn are_parted<W: Word>(
     slots: Range<usize>,
 ) -> bool {
     let n = header.geometry.tuples_per_line();
-    let borders = lines.windows(2).map(|pair| (line::key::<W>(&pair[0], n - 1), line::key::<W>(&pair[1], 0)));
+    let every = header.spine.child_lines as usize;
+    let pairs = lines.windows(2).skip(every - 1).step_by(every);
+    let borders = pairs.map(|pair| (line::key::<W>(&pair[0], n - 1), line::key::<W>(&pair[1], 0)));
     let borders = slots.zip(borders);
     if encoding == Encoding::Raw {
         return borders.fold(true, |good, (slot, (last, first))| {
@@ -367,6 +376,9 @@ pub(super) fn are_parted<W: Word>(
     })
 }
 
+/// Pieces begin with the first line of a group.
+const _: () = assert!(PIECE_BYTES.is_multiple_of(CHILD_LINES_MAX * LINE_BYTES as u64));
+
 /// The spine lines of each level that a piece needs, read once per piece.
 pub(super) struct Windows {
     levels: Vec<Window>,
@@ -383,7 +395,7 @@ struct Window {
 
 impl Windows {
     pub(super) fn new(header: &Header) -> Self {
-        let mut lines = PIECE_BYTES / LINE_BYTES as u64;
+        let mut lines = PIECE_BYTES / LINE_BYTES as u64 / header.spine.child_lines;
         let window = |level: &Level| {
             lines = lines / level.fanout.max(1) as u64 + 2;
             Window { first: 0, bytes: Vec::new(), wanted: lines }

@@ -5,9 +5,9 @@
 
 use pleach_format::classic::packed::{DELTA_BYTES, Form, Paged};
 use pleach_format::classic::{self, Tree};
-use pleach_format::section::{Entry, Tag};
+use pleach_format::section::{Entry, SpineParameters, Tag};
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{Header, line};
+use pleach_format::{Header, line, offset_in};
 use pleach_fsck::{Finding, check_bytes};
 use pleach_kit::generate::{Random, mix};
 use pleach_kit::mutate::{
@@ -320,6 +320,52 @@ fn places_are_exact_in_every_piece() {
     assert!(widest.lines > 4098);
     let findings = changed(&whole, |bytes| bytes[at + pleach_format::spine::FLAGS_AT] |= 0x40);
     assert!(is_at(&findings, ("spine-line", "SPIN", at, 64)), "{findings:?}");
+}
+
+/// A spine above groups of lines: its separators, its free slots, and the number of lines in a group.
+#[test]
+fn groups_of_lines_cannot_be_changed() {
+    let groups = |bytes: &mut Vec<u8>, lines: u64| {
+        let at = entry_at(bytes, Tag::SPINE) + offset_in!(Entry, parameters) as usize;
+        put(bytes, at + offset_in!(SpineParameters, child_lines) as usize, 4, lines);
+    };
+    // Of 255 lines, so that the last group is short, and of many pieces of lines.
+    for count in [255 * 4 - 1, 300_001] {
+        let mut tuples: Vec<(u64, u64)> = (0..count).map(|i| (mix(i), i)).collect();
+        tuples.sort_unstable();
+        let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), true);
+        let there = header(&whole);
+        assert_eq!(there.spine.child_lines, 16);
+        assert_eq!(check_bytes(&whole), []);
+        // Sizes with which the levels are of the same shape.
+        let mut opened = 0;
+        for lines in [0, 1, 2, 4, 8, 32, 64, 128] {
+            let findings = changed(&whole, |bytes| groups(bytes, lines));
+            let is_seen = |it: &Finding| matches!(it.code.name(), "separator" | "spine-line" | "header");
+            assert!(findings.iter().any(is_seen), "{count}: {lines} lines: {findings:?}");
+            opened += usize::from(findings.iter().any(|it| it.code.name() == "separator"));
+        }
+        assert!(count > 2000 || opened > 0, "some sizes leave the shape of a small spine");
+        // Every code of level 0 stands for the last key of its group.
+        let level = there.spine.levels[0];
+        for child in [0, level.children / 2, level.children - 2] {
+            let (line, slot) = (child / level.fanout as u64, child as usize % level.fanout);
+            if slot + 1 == level.fanout {
+                continue;
+            }
+            let width = level.encoding.code_bytes(8);
+            let at = (there.spine_offset + level.offset + line * 64) as usize + slot * width;
+            let findings = changed(&whole, |bytes| bytes[at] ^= 1);
+            let is_it = |it: &Finding| it.code.name() == "separator" && covers(it, at);
+            assert!(findings.iter().any(is_it), "{count}: child {child}: {findings:?}");
+        }
+        // A key that passes the end of its group is seen by the separator, not only by the order of keys.
+        let (line, mut bytes) = (there.line_offset(15) as usize, whole.clone());
+        bytes[line + 24..line + 32].copy_from_slice(&(tuples[64].0 - 1).to_le_bytes());
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        assert!(findings.iter().any(|it| it.code.name() == "separator"), "{count}: {findings:?}");
+    }
 }
 
 /// Texts that are values: letters that are none, and offsets that lead nowhere.

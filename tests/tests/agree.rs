@@ -231,10 +231,10 @@ fn check_types<K: Key, V: Value + Debug>() {
             if (size / 2 + shape as usize).is_multiple_of(3) {
                 check_harmonia(&tuples, mix(size as u64) ^ mix(shape as u64 + 99), &what);
             }
-            // With a grid where there need not be one, and without one, each on one instruction set: all of them
-            // come up among the shapes and sizes.
+            // With a grid where there need not be one, and without one above lines or groups of them, each on one
+            // instruction set: all of them come up among the shapes and sizes.
             let turn = size + shape as usize;
-            for grid in [Grid::Always, Grid::No] {
+            for grid in [Grid::Always, Grid::No, Grid::Groups] {
                 let bytes = naive::build_with(&tuples, &Meta::default(), false, grid);
                 let index = report(&bytes).unwrap_or_else(|error| panic!("{what} {grid:?}: {error}"));
                 assert_eq!(

@@ -626,7 +626,7 @@ fn unverified<K: Key, V: Value + Debug>(count: usize, rounds: u64, isas: &[Isa])
         .map(|&word| (K::decode(K::Word::from_u64(word)), V::from_bits(V::Bits::from_u64(mix(word)))))
         .collect();
     let meta = Meta { key_name: "k".into(), ..Meta::default() };
-    let wholes = [Grid::No, Grid::Always].map(|grid| {
+    let wholes = [Grid::No, Grid::Always, Grid::Groups].map(|grid| {
         let mut whole = naive::build_with(&tuples, &meta, false, grid);
         let inexact = entry_at(&whole, Tag::SPINE) + 56 + 16;
         put(&mut whole, inexact, 8, 1);
@@ -635,9 +635,9 @@ fn unverified<K: Key, V: Value + Debug>(count: usize, rounds: u64, isas: &[Isa])
     });
     let mut random = Random(mix(count as u64));
     let mut asked = 0;
-    for round in 0..2 * rounds {
-        let mut bytes = wholes[round as usize % 2].clone();
-        let round = round / 2;
+    for round in 0..3 * rounds {
+        let mut bytes = wholes[round as usize % 3].clone();
+        let round = round / 3;
         scramble(&mut bytes, &mut random, round);
         let queries: Vec<K> = (0..if cfg!(miri) { 3 } else { 150 })
             .map(|i| match i % 3 {

@@ -1,7 +1,7 @@
 //! `docs/FORMAT.md` is normative: its tables are compared with the constants of the code.
 
 use pleach_format::checksum::SUM_BLOCK_BYTES;
-use pleach_format::layout::LINE_BYTES;
+use pleach_format::layout::{CHILD_LINES_MAX, LINE_BYTES};
 use pleach_format::section::{
     ARRAY_ALIGN, ColumnParameters, ENTRY_BYTES, Entry, FastParameters, GridParameters, HUGE_PAGE_BYTES,
     HarmoniaParameters, LARGE_SECTION_BYTES, LEVELS_MAX, LineParameters, PARAMETERS_BYTES, PackedParameters,
@@ -47,6 +47,7 @@ fn constants() {
         ("LINE_BYTES", LINE_BYTES as u64),
         ("SUM_BLOCK_BYTES", SUM_BLOCK_BYTES as u64),
         ("LEVELS_MAX", LEVELS_MAX as u64),
+        ("CHILD_LINES_MAX", CHILD_LINES_MAX),
         ("VERSION_MAJOR", u64::from(VERSION_MAJOR)),
         ("VERSION_MINOR", u64::from(VERSION_MINOR)),
     ];
@@ -95,7 +96,8 @@ fn section_table() {
     check_map("## 4. Section table", &fields, ENTRY_BYTES);
     let fields = fields!(LineParameters: line_bytes word_bytes value_bytes line_tuples base runs reserved);
     check_map("| LINE: offset", &fields, PARAMETERS_BYTES);
-    let fields = fields!(SpineParameters: line_bytes word_bytes levels gap inexact_lines encodings reserved);
+    let fields =
+        fields!(SpineParameters: line_bytes word_bytes levels child_lines inexact_lines encodings reserved);
     check_map("| SPIN: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(ColumnParameters: element_bytes offset_bytes reserved);
     check_map("| TAIL, KEYS, VALS: offset", &fields, PARAMETERS_BYTES);

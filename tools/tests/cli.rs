@@ -325,7 +325,7 @@ fn a_page_of_the_spine_is_shown() {
     let place = Place::new().with_thousand();
     let run = place.run(&["inspect", "t.pleach", "--page", "0"]).ends(0);
     assert!(run.out.starts_with("spine line 0 of ") && run.out.contains("encoding delta8"), "{}", run.out);
-    let document = place.run(&["inspect", "t.pleach", "--page", "1", "--json"]).ends(0).json();
+    let document = place.run(&["inspect", "t.pleach", "--page", "0", "--json"]).ends(0).json();
     assert_eq!(document["schema"], "pleach.inspect-page.v1");
     place
         .run(&["inspect", "t.pleach", "--page", "999"])

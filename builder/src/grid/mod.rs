@@ -13,14 +13,13 @@ use crate::external::Spills;
 use crate::lines::Lasts;
 use crate::overflow::Overflow;
 use crate::pack::KeyLane;
+use crate::plan::GRID_LINES_MIN;
 use crate::section::Extra;
 use divide::{Choice, Divided, LATE_LINES, Marker, Rule, TASK_LINES, late_in_tasks, of_parts, wide};
 use pleach_format::grid::{GUARD_BYTES, GridGeometry, Parts, SEGMENT_BYTES, STEPS_MAX, Segment};
 use pleach_format::section::Tag;
 use zerocopy::IntoBytes;
 
-/// Minimum number of tuple lines: fewer are found as fast by their spine.
-const LINES_MIN: u64 = 64;
 /// Nearly all borders have been reached when at most one in so many has not.
 const UNUSUAL_SHARE: u64 = 50;
 /// Bytes that are passed on at once.
@@ -181,7 +180,7 @@ pub(crate) fn of_lasts<'a, W: KeyLane>(
     spills: Spills<'a>,
 ) -> Result<Option<Extra<'a>>, BuildError> {
     let (lines, memory) = (lasts.len(), lasts.limit());
-    if W::BYTES > 8 || !(LINES_MIN..u64::from(u32::MAX)).contains(&lines) {
+    if W::BYTES > 8 || !(GRID_LINES_MIN..u64::from(u32::MAX)).contains(&lines) {
         return Ok(None);
     }
     let mut maker = Maker {

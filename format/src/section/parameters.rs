@@ -83,8 +83,8 @@ parameters! {
         word_bytes: U32,
         /// Number of levels, at most 24.
         levels: U32,
-        /// Zero: `inexact_lines` starts on 8 bytes.
-        gap: U32,
+        /// Tuple lines in a child of level 0: a power of two, at most 128.
+        child_lines: U32,
         /// Number of lines with the flag INEXACT.
         inexact_lines: U64,
         /// Encoding of each level, bottom level first; zero after the last.

@@ -261,7 +261,7 @@ impl LineBuilder {
             .get(..progress.level as usize)
             .and_then(|codes| codes.iter().map(|&code| Encoding::from_code(code)).collect());
         let geometry = encodings.and_then(|encodings| {
-            SpineGeometry::new(self.geometry.lines(self.tuples), self.geometry.key_bytes, &encodings)
+            SpineGeometry::new(self.geometry.lines(self.tuples), 1, self.geometry.key_bytes, &encodings)
         });
         let begins =
             progress.above.checked_mul(LINE_BYTES as u64).and_then(|above| self.level_0.checked_sub(above));
@@ -329,7 +329,8 @@ mod tests {
     /// Compares the sections of the file that the CPU makes of these tuples with the device's.
     fn check<K: Key, V: Value>(gpu: &Gpu, name: &str, mut tuples: Vec<(K, V)>) {
         tuples.sort_by_key(|&(key, _)| key.encode());
-        let wide = BuildOptions { wide: true, ..BuildOptions::default() };
+        // Beside a grid the spine would be sparse.
+        let wide = BuildOptions { wide: true, grid: false, ..BuildOptions::default() };
         let file = build_bytes(&tuples, &wide).expect("builds");
         let header = Header::parse(&file, file.len() as u64).expect("a file");
         let (mut keys, mut values) = (Vec::new(), Vec::new());

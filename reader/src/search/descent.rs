@@ -8,7 +8,7 @@
 //! overlap with compares in cached lines (interleaving; FAST section 5.2 pipelines a group level by level
 //! instead).
 
-use super::plan::{LevelPlan, Plan};
+use super::plan::{LevelPlan, Lines, Plan};
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
@@ -129,7 +129,11 @@ pub(super) fn hit_in<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, slot: usize, 
 #[cold]
 #[inline(never)]
 fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
-    let mut at = at;
+    // The search in a group of lines leaves only its last line to the right.
+    if !(at + 1).is_multiple_of(plan.child_lines) {
+        return false;
+    }
+    let mut at = at / plan.child_lines;
     for level in (0..plan.depth()).rev().filter_map(|stage| plan.level(stage)) {
         let slot = at % level.fanout;
         at /= level.fanout;
@@ -169,6 +173,22 @@ pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usi
         // SAFETY: the caller guarantees the CPU features of `S`.
         at = node * level.fanout + unsafe { child::<S, W>(level.encoding, level.lines.at(node), query) };
     }
+    line_in_group(plan, at, query)
+}
+
+/// Returns the first tuple line of a group, a child of the lowest level, whose last key is not below the query, or the
+/// last line of the group. No branch depends on the query.
+#[inline(always)]
+fn line_in_group<W: Word>(plan: &Plan<'_>, group: usize, query: W) -> usize {
+    let last_slot = plan.header.geometry.tuples_per_line() - 1;
+    // A forged line may lead to any group, and `Lines::at` clamps.
+    let mut at = group.saturating_mul(plan.child_lines).min(plan.tuple_lines.last());
+    let mut width = plan.child_lines;
+    while width > 1 {
+        width /= 2;
+        let is_right = line::key::<W>(plan.tuple_lines.at(at + width - 1), last_slot) < query;
+        at += select_unpredictable(is_right, width, 0);
+    }
     at.min(plan.tuple_lines.last())
 }
 
@@ -179,12 +199,27 @@ struct Group<W> {
     at: [usize; GROUP],
 }
 
+/// What a level leads to.
+struct Below<'a> {
+    lines: Lines<'a>,
+    /// Lines in a child.
+    child_lines: usize,
+}
+
+impl Below<'_> {
+    /// Prefetches the line of a child that is read first.
+    #[inline(always)]
+    fn prefetch(&self, child: usize) {
+        self.lines.prefetch(child.wrapping_mul(self.child_lines) + (self.child_lines - 1) / 2);
+    }
+}
+
 /// Moves a group one level down.
 ///
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
-unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Lines<'_>, group: &mut Group<W>) {
+unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: &Below<'_>, group: &mut Group<W>) {
     macro_rules! each {
         ($encoding:expr) => {
             for (at, &query) in group.at.iter_mut().zip(&group.query) {
@@ -245,7 +280,7 @@ pub(crate) trait Answers<B: Bits> {
     }
 }
 
-/// Answers of a group that has arrived at its tuple lines.
+/// Answers of a group that has arrived at its tuple lines, or at groups of them.
 struct Leaves<'a, S, W> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
@@ -255,8 +290,10 @@ struct Leaves<'a, S, W> {
 impl<S: Simd, W: Word, B: Bits> Answers<B> for Leaves<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
+        let query = self.group.query[i];
+        let at = line_in_group(self.plan, self.group.at[i], query);
         // SAFETY: only `batch` makes a `Leaves`, and its caller guarantees the CPU features of `S`.
-        unsafe { leaf::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
+        unsafe { leaf::<S, W, B>(self.plan, at, query) }
     }
 }
 
@@ -290,9 +327,12 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
                 }
             }
             if let Some(level) = plan.level(stage) {
-                let below = plan.level(stage + 1).map_or(plan.tuple_lines, |level| level.lines);
+                let below = match plan.level(stage + 1) {
+                    Some(level) => Below { lines: level.lines, child_lines: 1 },
+                    None => Below { lines: plan.tuple_lines, child_lines: plan.child_lines },
+                };
                 // SAFETY: the caller guarantees the CPU features of `S`.
-                unsafe { step::<S, W>(level, below, group) };
+                unsafe { step::<S, W>(level, &below, group) };
             } else {
                 output.each(first, count, Leaves::<S, W> { plan, group, simd: PhantomData });
             }

@@ -63,6 +63,12 @@ impl<'a> Lines<'a> {
         self.first.cast()
     }
 
+    /// Prefetches the line at a byte, counted from the first line.
+    #[inline(always)]
+    pub(crate) fn prefetch_byte(&self, byte: u64) {
+        crate::arch::prefetch(self.first.wrapping_byte_add(byte as usize));
+    }
+
     /// Prefetches the line at `index`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
@@ -84,6 +90,8 @@ pub(crate) struct Plan<'a> {
     /// Levels from the root down; the first `depth` are `Some`.
     levels: [Option<LevelPlan<'a>>; LEVELS_MAX],
     depth: usize,
+    /// Tuple lines in a child of the lowest level.
+    pub(crate) child_lines: usize,
     pub(crate) tuple_lines: Lines<'a>,
     pub(crate) grid: Option<GridPlan<'a>>,
     pub(crate) tuples: u64,
@@ -101,9 +109,10 @@ impl<'a> Plan<'a> {
             *slot = Some(LevelPlan { lines, encoding: level.encoding, fanout: level.fanout });
         }
         let depth = header.spine.levels.len();
+        let child_lines = usize::try_from(header.spine.child_lines).ok()?;
         // In a grid the numbers of lines have 32 bits.
         let grid = GridPlan::new(header, bytes).filter(|_| u32::try_from(header.lines).is_ok());
-        Some(Self { levels, depth, tuple_lines, grid, tuples: header.tuples, header, bytes })
+        Some(Self { levels, depth, child_lines, tuple_lines, grid, tuples: header.tuples, header, bytes })
     }
 
     /// Iterates over the levels from the root down.

@@ -376,7 +376,7 @@ pub fn victim() -> (Vec<(u64, u64)>, Vec<u8>) {
     words[TIGHT + 1] = words[TIGHT] + 1;
     let tuples: Vec<(u64, u64)> = words.iter().map(|&word| (word, mix(word))).collect();
     let meta = Meta { key_name: "id".into(), value_name: "number".into(), ..Meta::default() };
-    let bytes = naive::build(&tuples, &meta, true);
+    let bytes = naive::build_with(&tuples, &meta, true, naive::Grid::Always);
     let header = header(&bytes);
     let levels: Vec<_> = header.spine.levels.iter().map(|level| (level.encoding, level.lines)).collect();
     assert_eq!(levels, [(Encoding::Delta16, 9), (Encoding::Delta16, 1)]);

@@ -197,15 +197,17 @@ fn grid<W: Word>(lasts: &[W], always: bool) -> Option<(Vec<u8>, u64, GridParamet
     Some((bytes, all.units.len() as u64, parameters))
 }
 
-/// Which files have a grid.
+/// Which files have a grid, and which spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grid {
-    /// None.
+    /// None, and a dense spine.
     No,
-    /// Those for which the builder makes one.
+    /// Those for which the builder makes one, beside a sparse spine.
     Suited,
-    /// All with words of 4 or 8 bytes, however few and crowded.
+    /// All with words of 4 or 8 bytes, however few and crowded, beside a dense spine.
     Always,
+    /// None, and a spine above groups of 4 lines, which no builder makes.
+    Groups,
 }
 
 /// The bytes of a file of these tuples, which are sorted by key.
@@ -323,9 +325,27 @@ fn contents<W: Word, B: Bits>(
     let n = 64 / (W::BYTES + B::BYTES);
     let children: Vec<(W, W, W)> =
         tuples.chunks(n).map(|chunk| (chunk[0].0, chunk[0].0, chunk[chunk.len() - 1].0)).collect();
-    let levels = levels(&children, true);
+    let made = if matches!(with, Grid::No | Grid::Groups) {
+        None
+    } else {
+        let lasts: Vec<W> = children.iter().map(|child| child.2).collect();
+        grid(&lasts, with == Grid::Always)
+    };
+    // Beside a grid, a child of the builder's spine is a group of 16 lines.
+    let child_lines = match with {
+        Grid::Suited if made.is_some() => 16,
+        Grid::Groups => 4,
+        _ => 1,
+    };
+    let groups: Vec<(W, W, W)> = children
+        .chunks(child_lines)
+        .map(|group| (group[0].0, group[group.len().min(2) - 1].0, group[group.len() - 1].2))
+        .collect();
+    let levels = levels(&groups, true);
     let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
-    let spine = SpineGeometry::new(children.len() as u64, W::BYTES, &encodings).expect("levels end in one");
+    let lines_all = children.len() as u64;
+    let spine =
+        SpineGeometry::new(lines_all, child_lines as u64, W::BYTES, &encodings).expect("levels end in one");
     let flagged = levels.iter().map(|level| level.2).sum();
     let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
     assert_eq!(spine.bytes, spine_bytes.len() as u64);
@@ -345,11 +365,7 @@ fn contents<W: Word, B: Bits>(
         (Tag::LINE, true, lines(&tuples), tuples.len() as u64, line.into()),
         (Tag::SPINE, true, spine_bytes, spine_lines, spine_parameters(W::BYTES, &spine, flagged).into()),
     ];
-    if with != Grid::No {
-        let lasts: Vec<W> = children.iter().map(|child| child.2).collect();
-        let made = grid(&lasts, with == Grid::Always);
-        contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
-    }
+    contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
     contents
 }
 

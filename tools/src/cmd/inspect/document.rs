@@ -140,6 +140,8 @@ fn spine(header: &Header) -> Value {
                 "lines": shape.lines.to_string(),
                 "fanout": shape.fanout,
                 "children": shape.children.to_string(),
+                // Lines of the level below, or tuple lines, in a child.
+                "child_lines": if level == 0 { header.spine.child_lines } else { 1 },
                 "offset": (header.spine_offset + shape.offset).to_string(),
                 "share_of_full_keys": draw::level_share(header, shape),
             })

@@ -143,9 +143,13 @@ fn draw_levels(header: &Header, text: &mut String) {
         }
     };
     for (level, shape) in header.spine.levels.iter().enumerate().rev() {
+        let child_lines = match (level, header.spine.child_lines) {
+            (0, 2..) => format!(" (of {} lines)", header.spine.child_lines),
+            _ => String::new(),
+        };
         let _ = writeln!(
             text,
-            "  level {level:<3} {:<8} {:>15}, {} children each, {} in all, at {}; {} of full keys",
+            "  level {level:<3} {:<8} {:>15}, {} children each, {} in all{child_lines}, at {}; {} of full keys",
             shape.encoding.name(),
             counted(shape.lines, "line"),
             shape.fanout,
