@@ -1,10 +1,9 @@
 //! AVX-512: one load and one compare per line; compares yield bit masks directly.
 
 use super::lanes::{Arrays, LANES, Lanes};
-use super::prefetch;
 use super::{Isa, Simd};
+use super::{LINE_BITS, prefetch};
 use pleach_format::grid::{MARKS, Place, Segment};
-use pleach_format::key::Word;
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
@@ -84,10 +83,37 @@ impl Simd for Avx512 {
         }
     }
 
+    const PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn equal_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+        // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
+        unsafe {
+            if n > 8 {
+                return Self::equal32(lines[0], n, query) | Self::equal32(lines[1], n, query) << 16;
+            }
+            let wanted = _mm512_set1_epi32(query.cast_signed());
+            let bits = u32::from(_mm512_cmpeq_epi32_mask(halves(lines), wanted));
+            bits & (((1u32 << n) - 1) * 0x101)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equal_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+        // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
+        unsafe {
+            if n > 4 {
+                return Self::equal64(lines[0], n, query) | Self::equal64(lines[1], n, query) << 16;
+            }
+            let wanted = _mm512_set1_epi64(query.cast_signed());
+            let bits = u32::from(_mm512_cmpeq_epi64_mask(halves(lines), wanted));
+            if n == 4 { bits } else { bits & (((1u32 << n) - 1) * 0x11) }
+        }
+    }
+
     #[inline(always)]
     unsafe fn root<const ONE: bool>(arrays: &Arrays, root: Segment, words: &Lanes, places: &mut Lanes) {
-        let bytes = root.to_bytes();
-        let (base, rest) = (<u64 as Word>::read(&bytes), <u64 as Word>::read(&bytes[8..]));
+        let [base, rest] = root.halves();
         // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let (base, rest) = (_mm512_set1_epi64(base.cast_signed()), _mm512_set1_epi64(rest.cast_signed()));
@@ -169,6 +195,32 @@ impl Simd for Avx512 {
             let at = _mm512_min_epu64(at, _mm512_set1_epi64(i64::from(arrays.last_line)));
             store_lanes(_mm512_mask_or_epi64(at, own, at, _mm512_set1_epi64(1 << 32)), places);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn pairs(last_line: u32, places: &mut Lanes, nexts: &mut Lanes) -> u32 {
+        // SAFETY: the caller guarantees AVX-512 F, by the contract of `Simd`.
+        unsafe {
+            let both = load_lanes(places);
+            let (at, own) = (_mm512_and_si512(both, low_half()), _mm512_srli_epi64::<32>(both));
+            let next = _mm512_min_epu64(_mm512_add_epi64(at, own), _mm512_set1_epi64(i64::from(last_line)));
+            store_lanes(_mm512_slli_epi64::<{ LINE_BITS }>(at), places);
+            store_lanes(_mm512_slli_epi64::<{ LINE_BITS }>(next), nexts);
+            u32::from(_mm512_test_epi64_mask(own, own))
+        }
+    }
+}
+
+/// Loads the first half of each line.
+///
+/// # Safety
+/// The caller guarantees AVX-512 F.
+#[inline(always)]
+unsafe fn halves([first, second]: [&Line; 2]) -> __m512i {
+    // SAFETY: the caller guarantees AVX-512 F; a line has 64 bytes, and the loads need no alignment.
+    unsafe {
+        let first = _mm256_loadu_si256(first.as_ptr().cast());
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), _mm256_loadu_si256(second.as_ptr().cast()))
     }
 }
 

@@ -10,6 +10,7 @@
 use lanes::{Arrays, Lanes};
 use pleach_format::cpu;
 use pleach_format::grid;
+use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
 use pleach_format::mask::{Chunk, Mask, Place};
 use pleach_format::tail::Tail;
@@ -125,6 +126,25 @@ pub trait Simd: Copy + Send + Sync + 'static {
         let (words, _) = line.as_chunks::<8>();
         (0..n).fold(0, |bits, slot| bits | u32::from(u64::from_le_bytes(words[slot]) == query) << slot)
     }
+    /// Two lines are compared with a query for little more than one: then `equal_pair32` and `equal_pair64` are asked.
+    const PAIRS: bool = false;
+    /// Returns a bitmap of the first `n` words of two lines; a bit is 1 if the word is `query`. Those of the second
+    /// line stand from bit [`second_at`] on.
+    #[inline(always)]
+    unsafe fn equal_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+        // SAFETY: the caller guarantees the CPU features.
+        let (first, second) =
+            unsafe { (Self::equal32(lines[0], n, query), Self::equal32(lines[1], n, query)) };
+        first | second << second_at(4, n)
+    }
+    /// The same of words of 64 bits.
+    #[inline(always)]
+    unsafe fn equal_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+        // SAFETY: the caller guarantees the CPU features.
+        let (first, second) =
+            unsafe { (Self::equal64(lines[0], n, query), Self::equal64(lines[1], n, query)) };
+        first | second << second_at(8, n)
+    }
     /// Puts the places of words in one segment into `places`, and prefetches what they lead to. `ONE`: it has units.
     #[inline(always)]
     unsafe fn root<const ONE: bool>(arrays: &Arrays, root: grid::Segment, words: &Lanes, places: &mut Lanes) {
@@ -160,6 +180,30 @@ pub trait Simd: Copy + Send + Sync + 'static {
             *both = grid::Place { at, what: own }.to_u64();
         }
     }
+    /// Makes bytes of the numbers of tuple lines, as [`Simd::lines`] leaves them: `places` become the first byte of
+    /// each line, counted from the first line, and `nexts` that of the next line if the word may be right of its own,
+    /// but not past the last line. Returns a bitmap of these words.
+    #[inline(always)]
+    unsafe fn pairs(last_line: u32, places: &mut Lanes, nexts: &mut Lanes) -> u32 {
+        let mut all = 0;
+        for (lane, (place, next)) in places.0.iter_mut().zip(&mut nexts.0).enumerate() {
+            let grid::Place { at, what: own } = grid::Place::from_u64(*place);
+            *place = u64::from(at) << LINE_BITS;
+            *next = u64::from((at + own).min(last_line)) << LINE_BITS;
+            all |= own << lane;
+        }
+        all
+    }
+}
+
+/// Binary logarithm of the bytes of a line.
+pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
+
+/// Returns the bit at which the words of the second line begin in a bitmap of two lines: that of the second half of a
+/// vector which holds the words of both, if it does.
+pub(crate) const fn second_at(word_bytes: usize, n: usize) -> u32 {
+    let half_line = LINE_BYTES / 2;
+    if word_bytes * n <= half_line { (half_line / word_bytes) as u32 } else { 16 }
 }
 
 /// Prefetches what places lead to.
@@ -326,6 +370,7 @@ mod tests {
             let root = grid::Segment::from_bytes(&segments[0]);
             let is_one = matches!(root.parts(), Some(grid::Parts::Units(_)));
             let (mut plain, mut vector) = (Lanes::default(), Lanes::default());
+            let (mut plain_next, mut vector_next) = (Lanes::default(), Lanes::default());
             let check = |plain: &Lanes, vector: &Lanes| assert_eq!(plain.0, vector.0, "{words:x?} {root:x?}");
             // SAFETY: the CPU has the features, and the arrays have the lengths.
             unsafe {
@@ -348,6 +393,10 @@ mod tests {
                 scalar::Scalar::lines::<false>(&arrays, &mut plain);
                 avx512::Avx512::lines::<false>(&arrays, &mut vector);
                 check(&plain, &vector);
+                let own = scalar::Scalar::pairs(last_line, &mut plain, &mut plain_next);
+                assert_eq!(avx512::Avx512::pairs(last_line, &mut vector, &mut vector_next), own);
+                check(&plain, &vector);
+                check(&plain_next, &vector_next);
             }
         }
     }

@@ -16,10 +16,11 @@ use super::grid_plan::GridPlan;
 use super::plan::Plan;
 use crate::arch::Simd;
 use crate::arch::lanes::{LANES, Lanes};
+use crate::arch::{LINE_BITS, second_at};
 use pleach_format::grid::{Parts, STEPS_MAX};
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
-use std::hint::{black_box, select_unpredictable};
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 /// Queries per group; they take each step together.
@@ -47,13 +48,19 @@ unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 
     }
 }
 
-/// Writes a number into an array by a separate store. Otherwise a compiler that sees the array read as a
-/// vector below assembles that vector number by number, which costs more than the count that made each
-/// number.
+/// Returns a bitmap of the first `n` words of two lines: see [`Simd::equal_pair64`].
+///
+/// # Safety
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
-fn put(place: &mut u32, number: u32) {
-    // SAFETY: the language guarantees that a `&mut` reference is valid for writes.
-    unsafe { std::ptr::write_volatile(place, number) }
+unsafe fn equal_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query: W) -> u32 {
+    // SAFETY: the caller guarantees the CPU features of `S`.
+    unsafe {
+        match W::BYTES {
+            4 => S::equal_pair32(lines, n, query.to_u128() as u32),
+            _ => S::equal_pair64(lines, n, query.to_u128() as u64),
+        }
+    }
 }
 
 /// Returns the hit of a query whose tuple line is `at` or a later one.
@@ -62,7 +69,7 @@ fn put(place: &mut u32, number: u32) {
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, query: W) -> Hit<B> {
-    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    let n = const { n_of::<W, B>() };
     let mut at = at as usize;
     // SAFETY: the caller guarantees the CPU features of `S`.
     let mut slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
@@ -97,8 +104,12 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
 #[repr(align(64))]
 struct Group<W> {
     query: [W; GROUP],
-    /// Where each is: see [`Place`]. At last the tuple line, and 1 above it if its cell has a mark.
+    /// Where each is: see [`Place`]. At last the tuple line, and 1 above it if its cell has a mark, or what
+    /// [`Simd::pairs`] makes of that.
     places: Lanes,
+    /// What [`Simd::pairs`] makes of places.
+    nexts: Lanes,
+    own: u32,
 }
 
 impl<W: Word> Group<W> {
@@ -110,14 +121,26 @@ impl<W: Word> Group<W> {
 
     /// Returns the tuple line of query `i`.
     #[inline(always)]
-    fn at(&self, i: usize) -> u32 {
-        self.places.0[i] as u32
+    fn at<S: Simd>(&self, i: usize) -> u32 {
+        (if S::PAIRS { self.places.0[i] >> LINE_BITS } else { self.places.0[i] }) as u32
     }
 
-    /// Returns 1 if query `i` may be right of its line, else 0.
+    /// Returns the tuple line of query `i`, or the next one if the query may be right of it; not past the last.
     #[inline(always)]
-    fn own(&self, i: usize) -> u32 {
-        (self.places.0[i] >> 32) as u32
+    fn next<S: Simd>(&self, i: usize, last_line: u32) -> u32 {
+        if S::PAIRS {
+            return (self.nexts.0[i] >> LINE_BITS) as u32;
+        }
+        (self.at::<S>(i) + (self.places.0[i] >> 32) as u32).min(last_line)
+    }
+
+    /// Returns a bitmap of the queries that may be right of their lines.
+    #[inline(always)]
+    fn own<S: Simd>(&self) -> u32 {
+        if S::PAIRS {
+            return self.own;
+        }
+        (0..GROUP).fold(0, |own, i| own | ((self.places.0[i] >> 32) as u32) << i)
     }
 }
 
@@ -160,7 +183,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     let unit_at = (steps + 1) * STEP_AHEAD;
     let line_at = unit_at + LINE_AHEAD;
     let (whole, rest) = queries.as_chunks::<GROUP>();
-    let mut ring = [Group { query: [W::default(); GROUP], places: Lanes([0; GROUP]) }; RING];
+    let none = Lanes([0; GROUP]);
+    let mut ring = [Group { query: [W::default(); GROUP], places: none, nexts: none, own: 0 }; RING];
     // A short last group is padded with its last query; the extra answers are dropped.
     let mut padded = [rest.last().copied().unwrap_or_default(); GROUP];
     padded[..rest.len()].copy_from_slice(rest);
@@ -188,9 +212,19 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let group = &mut ring[(clock - unit_at) % RING];
             // SAFETY: the caller guarantees the CPU features of `S`; `grid` guarantees its units.
             unsafe { S::lines::<ONE>(arrays, &mut group.places) }
+            if S::PAIRS {
+                // SAFETY: the caller guarantees the CPU features of `S`.
+                group.own = unsafe { S::pairs(arrays.last_line, &mut group.places, &mut group.nexts) };
+            }
             for i in 0..GROUP {
-                plan.tuple_lines.prefetch(group.at(i) as usize);
-                plan.tuple_lines.prefetch(group.at(i) as usize + group.own(i) as usize);
+                if S::PAIRS {
+                    plan.tuple_lines.prefetch_byte(group.places.0[i]);
+                    plan.tuple_lines.prefetch_byte(group.nexts.0[i]);
+                } else {
+                    let (at, own) = (group.at::<S>(i) as usize, (group.places.0[i] >> 32) as usize);
+                    plan.tuple_lines.prefetch(at);
+                    plan.tuple_lines.prefetch(at + own);
+                }
             }
         }
         if clock >= line_at {
@@ -210,76 +244,64 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
 
 /// Answers of a group that has arrived at its tuple lines.
 ///
-/// Each query is compared with the keys of one line. A few queries are *late*: all keys of that line are
-/// below them, so they may be in a later line. These are answered after the others.
+/// Each query is compared with the keys of its line and, where that is cheap or keys crowd, of the next one, without a
+/// branch, which would be hard to predict. A few queries are *late*: all keys of these lines are below them. They are
+/// answered after the others.
 struct Found<'a, S, W, const ONE: bool> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
     simd: PhantomData<S>,
 }
 
-/// Numbers that are compared like the words of a line.
-#[repr(align(64))]
-struct Said([u32; 16]);
-
-impl Said {
-    /// Returns a bitmap of the first `n` numbers; a bit is 1 if the number is `number`. They are read from
-    /// memory, as a vector.
-    ///
-    /// # Safety
-    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
-    #[inline(always)]
-    unsafe fn equal<S: Simd>(&mut self, n: usize, number: u32) -> u32 {
-        black_box(&mut self.0);
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        unsafe { S::equal32(zerocopy::transmute_ref!(&self.0), n, number) }
-    }
-}
-
 impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     /// # Safety
-    /// The caller guarantees the CPU features of `S`, and that `group.at` are numbers of tuple lines.
+    /// The caller guarantees the CPU features of `S`, and that the group has numbers of tuple lines.
     #[inline(always)]
     unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
-        debug_assert!((0..GROUP).all(|i| group.at(i) as usize <= plan.tuple_lines.last()));
+        debug_assert!((0..GROUP).all(|i| group.at::<S>(i) as usize <= plan.tuple_lines.last()));
         Self { plan, group, simd: PhantomData }
     }
 
-    /// Returns the tuple line of query `i`, and the query.
+    /// Returns the tuple line of query `i`.
     #[inline(always)]
-    fn line(&self, i: usize) -> (&'a line::Line, W) {
-        let (at, query) = (self.group.at(i), self.group.query[i]);
-        // SAFETY: the caller of `new` guarantees that `at` is the number of a tuple line.
-        (unsafe { self.plan.tuple_lines.at_known(at as usize) }, query)
+    fn line(&self, i: usize) -> &'a line::Line {
+        let at = self.group.at::<S>(i) as usize;
+        // SAFETY: the caller of `new` guarantees that this is the number of a tuple line.
+        unsafe { self.plan.tuple_lines.at_known(at) }
     }
 
-    /// Returns the value of query `i` and its presence. Sets its bit in `late` if its line does not decide.
+    /// Looks for query `i` in its line and in the next one, if it may be right of its own.
     #[inline(always)]
-    fn find<B: Bits>(&self, i: usize, late: &mut u32) -> (B, bool) {
-        let n = const { line::geometry::<W, B>().tuples_per_line() };
-        let (line, query) = self.line(i);
-        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        let slots = unsafe { equal::<S, W>(line, n, query) };
-        if ONE {
-            let found = slots != 0;
-            let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
-            *late |= (self.group.own(i) & u32::from(!found)) << i;
-            return (select_unpredictable(found, value, B::default()), found);
+    fn find<B: Bits>(&self, i: usize) -> Find<B> {
+        let n = const { n_of::<W, B>() };
+        let (line, query) = (self.line(i), self.group.query[i]);
+        if ONE && !S::PAIRS {
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+            let slots = unsafe { equal::<S, W>(line, n, query) };
+            return Find { is_above: true, ..Find::at::<W>(line, slots) };
         }
-        // Where keys crowd, many queries are right of a mark: both lines are compared without a branch.
-        let own = self.group.own(i);
-        let next = (self.group.at(i) + own).min(self.plan.tuple_lines.last() as u32);
-        // SAFETY: the number is clamped to the last line.
+        let next = self.group.next::<S>(i, self.plan.tuple_lines.last() as u32);
+        // SAFETY: `Group::next` gives no line past the last.
         let next = unsafe { self.plan.tuple_lines.at_known(next as usize) };
-        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        let more = unsafe { equal::<S, W>(next, n, query) };
-        let line = select_unpredictable(slots != 0, line, next);
-        let slots = select_unpredictable(slots != 0, slots, more);
-        let found = slots != 0;
-        let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
-        let ends = W::read(&next[(n - 1) * W::BYTES..]) < query;
-        *late |= (own & u32::from(ends) & u32::from(!found)) << i;
-        (select_unpredictable(found, value, B::default()), found)
+        let found = if S::PAIRS {
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+            Find::in_either::<W>([line, next], unsafe { equal_pair::<S, W>([line, next], n, query) })
+        } else {
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+            let slots = unsafe { equal::<S, W>(line, n, query) };
+            // SAFETY: as above.
+            let more = unsafe { equal::<S, W>(next, n, query) };
+            let is_first = slots != 0;
+            let line = select_unpredictable(is_first, line, next);
+            Find::at::<W>(line, select_unpredictable(is_first, slots, more))
+        };
+        Find { is_above: W::read(&next[(n - 1) * W::BYTES..]) < query, ..found }
+    }
+
+    /// Returns the queries that their lines do not decide.
+    #[inline(always)]
+    fn late(&self, present: u64, above: u32) -> u32 {
+        self.padding() | self.group.own::<S>() & above & !(present as u32)
     }
 
     /// Returns the queries that are late before any line is read: all, if one is a key of all ones, which
@@ -295,23 +317,18 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        unsafe { settle::<S, W, B>(self.plan, self.group.at(i), self.group.query[i]) }
+        unsafe { settle::<S, W, B>(self.plan, self.group.at::<S>(i), self.group.query[i]) }
     }
 
     #[inline(always)]
     fn ranks(&mut self, ranks: &mut [u64]) {
-        let n = const { line::geometry::<W, B>().tuples_per_line() };
-        let mut said = Said([0; 16]);
-        for i in 0..GROUP {
-            let (line, query) = self.line(i);
+        let n = const { n_of::<W, B>() };
+        let mut late = 0;
+        for (i, rank) in ranks.iter_mut().enumerate() {
             // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-            put(&mut said.0[i], (unsafe { descent::below::<S, W>(line, n, query) } as u32).to_le());
-        }
-        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        let mut late = unsafe { said.equal::<S>(GROUP, n as u32) };
-        for ((rank, place), slot) in ranks.iter_mut().zip(self.group.places.0).zip(said.0) {
-            let at = place as u32;
-            *rank = (u64::from(at) * n as u64 + u64::from(u32::from_le(slot))).min(self.plan.tuples);
+            let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
+            *rank = (u64::from(self.group.at::<S>(i)) * n as u64 + slot as u64).min(self.plan.tuples);
+            late |= u32::from(slot == n) << i;
         }
         while let Some(i) = next(&mut late, ranks.len()) {
             ranks[i] = Answers::<B>::hit(self, i).rank;
@@ -320,10 +337,13 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
 
     #[inline(always)]
     fn presence(&mut self, count: usize) -> u64 {
-        let (mut present, mut late) = (0, self.padding());
+        let (mut present, mut above) = (0, 0);
         for i in 0..count {
-            present |= u64::from(self.find::<B>(i, &mut late).1) << i;
+            let find = self.find::<B>(i);
+            present |= u64::from(find.is_found) << i;
+            above |= u32::from(find.is_above) << i;
         }
+        let mut late = self.late(present, above);
         while let Some(i) = next(&mut late, count) {
             present = present & !(1 << i) | u64::from(Answers::<B>::hit(self, i).found) << i;
         }
@@ -332,12 +352,14 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
 
     #[inline(always)]
     fn values(&mut self, values: &mut [B]) -> u64 {
-        let (mut present, mut late) = (0, self.padding());
+        let (mut present, mut above) = (0, 0);
         for (i, value) in values.iter_mut().enumerate() {
-            let found;
-            (*value, found) = self.find::<B>(i, &mut late);
-            present |= u64::from(found) << i;
+            let find = self.find::<B>(i);
+            *value = find.value;
+            present |= u64::from(find.is_found) << i;
+            above |= u32::from(find.is_above) << i;
         }
+        let mut late = self.late(present, above);
         while let Some(i) = next(&mut late, values.len()) {
             let hit = Answers::<B>::hit(self, i);
             values[i] = hit.value;
@@ -345,6 +367,60 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         }
         present
     }
+}
+
+/// What the lines of a query say.
+struct Find<B> {
+    value: B,
+    is_found: bool,
+    /// All keys of the line that was read last may be below the query.
+    is_above: bool,
+}
+
+impl<B: Bits> Find<B> {
+    /// The value of the first slot in a bitmap of a line.
+    #[inline(always)]
+    fn at<W: Word>(line: &line::Line, slots: u32) -> Self {
+        let (values_at, n) = const { (line::geometry::<W, B>().values_at(), n_of::<W, B>()) };
+        let slot = (slots | 1 << (n - 1)).trailing_zeros() as usize;
+        Self::read(&line[values_at + slot * B::BYTES..], slots != 0)
+    }
+
+    /// The value of the first slot in a bitmap of two lines: see [`second_at`].
+    #[inline(always)]
+    fn in_either<W: Word>([line, next]: [&line::Line; 2], slots: u32) -> Self {
+        let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
+        let line = select_unpredictable(slots & of_first != 0, line, next);
+        let at = const { places::<W, B>() }[(slots | 1 << 31).trailing_zeros() as usize];
+        Self::read(&line[usize::from(at)..], slots != 0)
+    }
+
+    #[inline(always)]
+    fn read(bytes: &[u8], is_found: bool) -> Self {
+        let value = select_unpredictable(is_found, B::read(bytes), B::default());
+        Self { value, is_found, is_above: false }
+    }
+}
+
+/// Returns the number of tuples in a line.
+const fn n_of<W: Word, B: Bits>() -> usize {
+    line::geometry::<W, B>().tuples_per_line()
+}
+
+/// Where the value of each bit of a bitmap of two lines begins in its line.
+const fn places<W: Word, B: Bits>() -> [u8; 32] {
+    let (geometry, n) = (line::geometry::<W, B>(), n_of::<W, B>());
+    let second_at = second_at(W::BYTES, n) as usize;
+    let mut places = [geometry.values_at() as u8; 32];
+    let mut bit = 0;
+    while bit < 32 {
+        let slot = bit % second_at;
+        if slot < n && bit / second_at < 2 {
+            places[bit] = (geometry.values_at() + slot * B::BYTES) as u8;
+        }
+        bit += 1;
+    }
+    places
 }
 
 /// Removes the lowest bit and returns its number, or `None` if it is not among the first `count`.
