@@ -202,6 +202,11 @@ impl Divided {
                 let first = self.segments.len();
                 let parts = ((top - base) >> shift) + 1;
                 self.segments.resize(first + parts as usize, Segment::default());
+                if lasts.len() <= GROUP_LINES {
+                    self.divide_parts(lasts, (base, shift), line, (first, steps + 1), rule);
+                    return Segment::new(base, first as u32, Parts::Segments(parts as u32), shift)
+                        .unwrap_or_else(|| unreachable!("`choose` keeps all numbers within their bounds"));
+                }
                 let groups = groups(lasts, |last| (wide(last) - base) >> shift);
                 let made = parallel::map(groups.len() - 1, |group| {
                     let (from, to) = (groups[group], groups[group + 1]);
@@ -221,6 +226,25 @@ impl Divided {
             }
         };
         segment.unwrap_or_else(|| unreachable!("`choose` keeps all numbers within their bounds"))
+    }
+
+    /// Divides the few borders of a segment by their parts, whose segments stand from `first` on: what [`of_parts`]
+    /// does, without lists of its own.
+    fn divide_parts<W: KeyLane>(
+        &mut self,
+        lasts: &[W],
+        (base, shift): (u64, u32),
+        line: u64,
+        (first, steps): (usize, u32),
+        rule: Rule,
+    ) {
+        let mut next = 0;
+        for (own, run) in Runs::new(lasts, |last| (wide(last) - base) >> shift) {
+            let at = line + run.start as u64;
+            self.segments[first + next..first + own as usize].fill(Segment::of_line(at as u32));
+            self.segments[first + own as usize] = self.divide(&lasts[run], at, steps, rule);
+            next = own as usize + 1;
+        }
     }
 
     /// Appends the arrays of another division, and returns how its numbers change.
@@ -250,10 +274,41 @@ impl Moved {
     }
 }
 
+/// Lines that are worth a task of their own.
+const GROUP_LINES: usize = 1 << 13;
+
+/// Yields the parts that have borders, in order, and the borders of each.
+struct Runs<'a, W, P> {
+    lasts: &'a [W],
+    part: P,
+    from: usize,
+}
+
+impl<'a, W, P> Runs<'a, W, P> {
+    fn new(lasts: &'a [W], part: P) -> Self {
+        Self { lasts, part, from: 0 }
+    }
+}
+
+impl<W: KeyLane, P: Fn(W) -> u64> Iterator for Runs<'_, W, P> {
+    type Item = (u64, std::ops::Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = &self.lasts[self.from..];
+        let own = (self.part)(*rest.first()?);
+        // Most parts have few borders.
+        let len = rest.iter().take(16).take_while(|&&last| (self.part)(last) == own).count();
+        let len =
+            if len < 16 { len } else { len + rest[len..].partition_point(|&last| (self.part)(last) == own) };
+        let from = self.from;
+        self.from += len;
+        Some((own, from..self.from))
+    }
+}
+
 /// Cuts borders where their parts change, into groups that are large enough for a task. Returns where they begin
 /// and end.
 fn groups<W: KeyLane>(lasts: &[W], part: impl Fn(W) -> u64) -> Vec<usize> {
-    const GROUP_LINES: usize = 1 << 13;
     let mut cuts = vec![0];
     let mut at = GROUP_LINES;
     while at < lasts.len() {
@@ -277,21 +332,13 @@ pub(super) fn of_parts<W: KeyLane>(
     steps: u32,
     (after, rule): (Option<u64>, Rule),
 ) -> (Vec<Segment>, Divided) {
-    let part = |last: W| (wide(last) - base) >> shift;
     let (mut parts, mut below) = (Vec::new(), Divided::default());
     let mut next = after.map_or(0, |after| after + 1);
-    let mut from = 0;
-    while from < lasts.len() {
-        let own = part(lasts[from]);
-        // Most parts have few borders.
-        let len = lasts[from..].iter().take(16).take_while(|&&last| part(last) == own).count();
-        let len =
-            if len < 16 { len } else { len + lasts[from + len..].partition_point(|&last| part(last) == own) };
-        let at = line + from as u64;
+    for (own, run) in Runs::new(lasts, |last| (wide(last) - base) >> shift) {
+        let at = line + run.start as u64;
         parts.extend((next..own).map(|_| Segment::of_line(at as u32)));
-        parts.push(below.divide(&lasts[from..from + len], at, steps, rule));
+        parts.push(below.divide(&lasts[run], at, steps, rule));
         next = own + 1;
-        from += len;
     }
     (parts, below)
 }
