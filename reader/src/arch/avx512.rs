@@ -198,7 +198,7 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn pairs(last_line: u32, places: &mut Lanes, nexts: &mut Lanes) -> u32 {
+    unsafe fn pairs(last_line: u32, places: &mut Lanes, nexts: &mut Lanes) {
         // SAFETY: the caller guarantees AVX-512 F, by the contract of `Simd`.
         unsafe {
             let both = load_lanes(places);
@@ -206,7 +206,6 @@ impl Simd for Avx512 {
             let next = _mm512_min_epu64(_mm512_add_epi64(at, own), _mm512_set1_epi64(i64::from(last_line)));
             store_lanes(_mm512_slli_epi64::<{ LINE_BITS }>(at), places);
             store_lanes(_mm512_slli_epi64::<{ LINE_BITS }>(next), nexts);
-            u32::from(_mm512_test_epi64_mask(own, own))
         }
     }
 }

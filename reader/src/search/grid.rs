@@ -107,9 +107,6 @@ struct Group<W> {
     /// Where each is: see [`Place`]. At last the tuple line, and 1 above it if its cell has a mark, or what
     /// [`Simd::pairs`] makes of that.
     places: Lanes,
-    /// What [`Simd::pairs`] makes of places.
-    nexts: Lanes,
-    own: u32,
 }
 
 impl<W: Word> Group<W> {
@@ -117,30 +114,6 @@ impl<W: Word> Group<W> {
     #[inline(always)]
     fn words(&self) -> Lanes {
         Lanes(self.query.map(|query| query.to_u128() as u64))
-    }
-
-    /// Returns the tuple line of query `i`.
-    #[inline(always)]
-    fn at<S: Simd>(&self, i: usize) -> u32 {
-        (if S::PAIRS { self.places.0[i] >> LINE_BITS } else { self.places.0[i] }) as u32
-    }
-
-    /// Returns the tuple line of query `i`, or the next one if the query may be right of it; not past the last.
-    #[inline(always)]
-    fn next<S: Simd>(&self, i: usize, last_line: u32) -> u32 {
-        if S::PAIRS {
-            return (self.nexts.0[i] >> LINE_BITS) as u32;
-        }
-        (self.at::<S>(i) + (self.places.0[i] >> 32) as u32).min(last_line)
-    }
-
-    /// Returns a bitmap of the queries that may be right of their lines.
-    #[inline(always)]
-    fn own<S: Simd>(&self) -> u32 {
-        if S::PAIRS {
-            return self.own;
-        }
-        (0..GROUP).fold(0, |own, i| own | ((self.places.0[i] >> 32) as u32) << i)
     }
 }
 
@@ -183,8 +156,9 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     let unit_at = (steps + 1) * STEP_AHEAD;
     let line_at = unit_at + LINE_AHEAD;
     let (whole, rest) = queries.as_chunks::<GROUP>();
-    let none = Lanes([0; GROUP]);
-    let mut ring = [Group { query: [W::default(); GROUP], places: none, nexts: none, own: 0 }; RING];
+    let mut ring = [Group { query: [W::default(); GROUP], places: Lanes([0; GROUP]) }; RING];
+    // What `Simd::pairs` makes of groups.
+    let mut nexts = [Lanes([0; GROUP]); RING];
     // A short last group is padded with its last query; the extra answers are dropped.
     let mut padded = [rest.last().copied().unwrap_or_default(); GROUP];
     padded[..rest.len()].copy_from_slice(rest);
@@ -209,19 +183,20 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             }
         }
         if clock >= unit_at && clock - unit_at < groups {
-            let group = &mut ring[(clock - unit_at) % RING];
+            let at = (clock - unit_at) % RING;
+            let (group, nexts) = (&mut ring[at], &mut nexts[at]);
             // SAFETY: the caller guarantees the CPU features of `S`; `grid` guarantees its units.
             unsafe { S::lines::<ONE>(arrays, &mut group.places) }
-            if S::PAIRS {
+            if is_paired::<S, ONE>() {
                 // SAFETY: the caller guarantees the CPU features of `S`.
-                group.own = unsafe { S::pairs(arrays.last_line, &mut group.places, &mut group.nexts) };
+                unsafe { S::pairs(arrays.last_line, &mut group.places, nexts) }
             }
             for i in 0..GROUP {
-                if S::PAIRS {
+                if is_paired::<S, ONE>() {
                     plan.tuple_lines.prefetch_byte(group.places.0[i]);
-                    plan.tuple_lines.prefetch_byte(group.nexts.0[i]);
+                    plan.tuple_lines.prefetch_byte(nexts.0[i]);
                 } else {
-                    let (at, own) = (group.at::<S>(i) as usize, (group.places.0[i] >> 32) as usize);
+                    let (at, own) = (group.places.0[i] as u32 as usize, (group.places.0[i] >> 32) as usize);
                     plan.tuple_lines.prefetch(at);
                     plan.tuple_lines.prefetch(at + own);
                 }
@@ -231,7 +206,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let number = clock - line_at;
             let first = number * GROUP;
             // SAFETY: the caller guarantees the CPU features of `S`; `Simd::lines` clamps lines.
-            let hits = unsafe { Found::<S, W, ONE>::new(plan, &ring[number % RING]) };
+            let hits = unsafe { Found::<S, W, ONE>::new(plan, &ring[number % RING], &nexts[number % RING]) };
             // The length of whole groups is a constant.
             if number < whole.len() {
                 output.each(first, GROUP, hits);
@@ -250,58 +225,107 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
 struct Found<'a, S, W, const ONE: bool> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
+    nexts: &'a Lanes,
     simd: PhantomData<S>,
+}
+
+/// Returns true if both lines of a query are compared together, and are therefore known by their first bytes. Below one
+/// segment few queries are right of a mark.
+const fn is_paired<S: Simd, const ONE: bool>() -> bool {
+    S::PAIRS && !ONE
 }
 
 impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     /// # Safety
-    /// The caller guarantees the CPU features of `S`, and that the group has numbers of tuple lines.
+    /// The caller guarantees the CPU features of `S`, and that places are numbers of tuple lines, or if
+    /// [`is_paired`] places and `nexts` their first bytes.
     #[inline(always)]
-    unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
-        debug_assert!((0..GROUP).all(|i| group.at::<S>(i) as usize <= plan.tuple_lines.last()));
-        Self { plan, group, simd: PhantomData }
+    unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>, nexts: &'a Lanes) -> Self {
+        Self { plan, group, nexts, simd: PhantomData }
+    }
+
+    /// Returns the number of the tuple line of query `i`.
+    #[inline(always)]
+    fn at(&self, i: usize) -> u32 {
+        let place = self.group.places.0[i];
+        (if is_paired::<S, ONE>() { place >> LINE_BITS } else { place }) as u32
+    }
+
+    /// Returns 1 if query `i` may be right of its line, else 0.
+    #[inline(always)]
+    fn own(&self, i: usize) -> u32 {
+        let place = self.group.places.0[i];
+        if is_paired::<S, ONE>() { u32::from(place != self.nexts.0[i]) } else { (place >> 32) as u32 }
     }
 
     /// Returns the tuple line of query `i`.
     #[inline(always)]
     fn line(&self, i: usize) -> &'a line::Line {
-        let at = self.group.at::<S>(i) as usize;
-        // SAFETY: the caller of `new` guarantees that this is the number of a tuple line.
-        unsafe { self.plan.tuple_lines.at_known(at) }
+        let place = self.group.places.0[i];
+        // SAFETY: the caller of `new` guarantees that this is the first byte, or the number, of a tuple line.
+        unsafe {
+            if is_paired::<S, ONE>() {
+                self.plan.tuple_lines.at_byte(place)
+            } else {
+                self.plan.tuple_lines.at_known(place as u32 as usize)
+            }
+        }
     }
 
-    /// Looks for query `i` in its line and in the next one, if it may be right of its own.
+    /// Returns the tuple line of query `i`, or the next one if the query may be right of it; not past the last.
     #[inline(always)]
-    fn find<B: Bits>(&self, i: usize) -> Find<B> {
+    fn next(&self, i: usize) -> &'a line::Line {
+        // SAFETY: the caller of `new` guarantees bytes of lines; numbers are clamped to the last.
+        unsafe {
+            if is_paired::<S, ONE>() {
+                self.plan.tuple_lines.at_byte(self.nexts.0[i])
+            } else {
+                let next = self.at(i) + self.own(i);
+                self.plan.tuple_lines.at_known((next as usize).min(self.plan.tuple_lines.last()))
+            }
+        }
+    }
+
+    /// Returns the value of query `i` and its presence, of its line or, if it may be right of that, the next one.
+    #[inline(always)]
+    fn find<B: Bits>(&self, i: usize) -> (B, bool) {
         let n = const { n_of::<W, B>() };
         let (line, query) = (self.line(i), self.group.query[i]);
-        if ONE && !S::PAIRS {
+        if ONE {
             // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-            let slots = unsafe { equal::<S, W>(line, n, query) };
-            return Find { is_above: true, ..Find::at::<W>(line, slots) };
+            return value_at::<W, B>(line, unsafe { equal::<S, W>(line, n, query) });
         }
-        let next = self.group.next::<S>(i, self.plan.tuple_lines.last() as u32);
-        // SAFETY: `Group::next` gives no line past the last.
-        let next = unsafe { self.plan.tuple_lines.at_known(next as usize) };
-        let found = if S::PAIRS {
+        let next = self.next(i);
+        if is_paired::<S, ONE>() {
             // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-            Find::in_either::<W>([line, next], unsafe { equal_pair::<S, W>([line, next], n, query) })
-        } else {
-            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-            let slots = unsafe { equal::<S, W>(line, n, query) };
-            // SAFETY: as above.
-            let more = unsafe { equal::<S, W>(next, n, query) };
-            let is_first = slots != 0;
-            let line = select_unpredictable(is_first, line, next);
-            Find::at::<W>(line, select_unpredictable(is_first, slots, more))
-        };
-        Find { is_above: W::read(&next[(n - 1) * W::BYTES..]) < query, ..found }
+            return value_in_either::<W, B>([line, next], unsafe {
+                equal_pair::<S, W>([line, next], n, query)
+            });
+        }
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+        let (slots, more) = unsafe { (equal::<S, W>(line, n, query), equal::<S, W>(next, n, query)) };
+        let is_first = slots != 0;
+        let line = select_unpredictable(is_first, line, next);
+        value_at::<W, B>(line, select_unpredictable(is_first, slots, more))
     }
 
     /// Returns the queries that their lines do not decide.
     #[inline(always)]
-    fn late(&self, present: u64, above: u32) -> u32 {
-        self.padding() | self.group.own::<S>() & above & !(present as u32)
+    fn late<B: Bits>(&self, present: u64) -> u32 {
+        let padding = self.padding();
+        if present == (1 << GROUP) - 1 {
+            return padding;
+        }
+        let open = (0..GROUP).fold(0, |open, i| open | self.own(i) << i) & !(present as u32);
+        if ONE {
+            return padding | open;
+        }
+        let last = const { n_of::<W, B>() - 1 };
+        let mut above = 0;
+        for i in 0..GROUP {
+            above |= u32::from(line::key::<W>(self.next(i), last) < self.group.query[i]) << i;
+        }
+        padding | open & above
     }
 
     /// Returns the queries that are late before any line is read: all, if one is a key of all ones, which
@@ -317,7 +341,7 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-        unsafe { settle::<S, W, B>(self.plan, self.group.at::<S>(i), self.group.query[i]) }
+        unsafe { settle::<S, W, B>(self.plan, self.at(i), self.group.query[i]) }
     }
 
     #[inline(always)]
@@ -327,7 +351,7 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         for (i, rank) in ranks.iter_mut().enumerate() {
             // SAFETY: the caller of `new` guarantees the CPU features of `S`.
             let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
-            *rank = (u64::from(self.group.at::<S>(i)) * n as u64 + slot as u64).min(self.plan.tuples);
+            *rank = (u64::from(self.at(i)) * n as u64 + slot as u64).min(self.plan.tuples);
             late |= u32::from(slot == n) << i;
         }
         while let Some(i) = next(&mut late, ranks.len()) {
@@ -337,13 +361,11 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
 
     #[inline(always)]
     fn presence(&mut self, count: usize) -> u64 {
-        let (mut present, mut above) = (0, 0);
+        let mut present = 0;
         for i in 0..count {
-            let find = self.find::<B>(i);
-            present |= u64::from(find.is_found) << i;
-            above |= u32::from(find.is_above) << i;
+            present |= u64::from(self.find::<B>(i).1) << i;
         }
-        let mut late = self.late(present, above);
+        let mut late = self.late::<B>(present);
         while let Some(i) = next(&mut late, count) {
             present = present & !(1 << i) | u64::from(Answers::<B>::hit(self, i).found) << i;
         }
@@ -352,14 +374,13 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
 
     #[inline(always)]
     fn values(&mut self, values: &mut [B]) -> u64 {
-        let (mut present, mut above) = (0, 0);
+        let mut present = 0;
         for (i, value) in values.iter_mut().enumerate() {
-            let find = self.find::<B>(i);
-            *value = find.value;
-            present |= u64::from(find.is_found) << i;
-            above |= u32::from(find.is_above) << i;
+            let is_found;
+            (*value, is_found) = self.find::<B>(i);
+            present |= u64::from(is_found) << i;
         }
-        let mut late = self.late(present, above);
+        let mut late = self.late::<B>(present);
         while let Some(i) = next(&mut late, values.len()) {
             let hit = Answers::<B>::hit(self, i);
             values[i] = hit.value;
@@ -369,37 +390,23 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
     }
 }
 
-/// What the lines of a query say.
-struct Find<B> {
-    value: B,
-    is_found: bool,
-    /// All keys of the line that was read last may be below the query.
-    is_above: bool,
+/// Returns the value of the first slot in a bitmap of a line, and whether there is one.
+#[inline(always)]
+fn value_at<W: Word, B: Bits>(line: &line::Line, slots: u32) -> (B, bool) {
+    let (values_at, n) = const { (line::geometry::<W, B>().values_at(), n_of::<W, B>()) };
+    let slot = (slots | 1 << (n - 1)).trailing_zeros() as usize;
+    let value = B::read(&line[values_at + slot * B::BYTES..]);
+    (select_unpredictable(slots != 0, value, B::default()), slots != 0)
 }
 
-impl<B: Bits> Find<B> {
-    /// The value of the first slot in a bitmap of a line.
-    #[inline(always)]
-    fn at<W: Word>(line: &line::Line, slots: u32) -> Self {
-        let (values_at, n) = const { (line::geometry::<W, B>().values_at(), n_of::<W, B>()) };
-        let slot = (slots | 1 << (n - 1)).trailing_zeros() as usize;
-        Self::read(&line[values_at + slot * B::BYTES..], slots != 0)
-    }
-
-    /// The value of the first slot in a bitmap of two lines: see [`second_at`].
-    #[inline(always)]
-    fn in_either<W: Word>([line, next]: [&line::Line; 2], slots: u32) -> Self {
-        let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
-        let line = select_unpredictable(slots & of_first != 0, line, next);
-        let at = const { places::<W, B>() }[(slots | 1 << 31).trailing_zeros() as usize];
-        Self::read(&line[usize::from(at)..], slots != 0)
-    }
-
-    #[inline(always)]
-    fn read(bytes: &[u8], is_found: bool) -> Self {
-        let value = select_unpredictable(is_found, B::read(bytes), B::default());
-        Self { value, is_found, is_above: false }
-    }
+/// Returns the value of the first slot in a bitmap of two lines (see [`second_at`]), and whether there is one.
+#[inline(always)]
+fn value_in_either<W: Word, B: Bits>([line, next]: [&line::Line; 2], slots: u32) -> (B, bool) {
+    let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
+    let line = select_unpredictable(slots & of_first != 0, line, next);
+    let at = const { places::<W, B>() }[(slots | 1 << 31).trailing_zeros() as usize];
+    let value = B::read(&line[usize::from(at)..]);
+    (select_unpredictable(slots != 0, value, B::default()), slots != 0)
 }
 
 /// Returns the number of tuples in a line.

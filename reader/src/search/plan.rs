@@ -51,6 +51,18 @@ impl<'a> Lines<'a> {
         unsafe { &*self.first.add(index) }
     }
 
+    /// Returns the line at a byte, counted from the first line.
+    ///
+    /// # Safety
+    /// `byte` is that of the line with an index of at most [`Lines::last`].
+    #[inline(always)]
+    pub(crate) unsafe fn at_byte(&self, byte: u64) -> &'a Line {
+        debug_assert!(byte.is_multiple_of(LINE_BYTES as u64) && byte / LINE_BYTES as u64 <= self.last as u64);
+        // SAFETY: `new` guarantees `last + 1` lines at `first` that live for 'a; the caller guarantees that
+        // the byte is that of one of them.
+        unsafe { &*self.first.byte_add(byte as usize) }
+    }
+
     /// Returns the index of the last line.
     #[inline(always)]
     pub(crate) fn last(&self) -> usize {
