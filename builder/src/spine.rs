@@ -42,7 +42,7 @@ impl<W: Copy> Ends<W> {
 
 /// Tuple lines in a child of the bottom level of a sparse spine. They are a kibibyte, in which a search bisects; with
 /// more of them the spine would hardly be smaller, since 16 leave an eighth of a byte of it for a tuple, or less.
-pub(crate) const SPARSE_CHILD_LINES: usize = 16;
+const SPARSE_CHILD_LINES: usize = 16;
 /// Pieces and their tasks have whole children.
 const _: () =
     assert!(PIECE_LINES.is_multiple_of(TASK_LINES) && TASK_LINES.is_multiple_of(SPARSE_CHILD_LINES));

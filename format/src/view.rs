@@ -727,7 +727,7 @@ fn stored_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Resu
 ///
 /// # Errors
 /// The error of `lines` if a line cannot be read.
-pub fn line_in_group<W: Word, L: Lines>(
+fn line_in_group<W: Word, L: Lines>(
     header: &Header,
     lines: &L,
     group: u64,

@@ -204,24 +204,9 @@ impl Divided {
                 self.segments.resize(first + parts as usize, Segment::default());
                 if lasts.len() <= GROUP_LINES {
                     self.divide_parts(lasts, (base, shift), line, (first, steps + 1), rule);
-                    return Segment::new(base, first as u32, Parts::Segments(parts as u32), shift)
-                        .unwrap_or_else(|| unreachable!("`choose` keeps all numbers within their bounds"));
+                } else {
+                    self.divide_groups(lasts, (base, shift), line, (first, steps + 1), rule);
                 }
-                let groups = groups(lasts, |last| (wide(last) - base) >> shift);
-                let made = parallel::map(groups.len() - 1, |group| {
-                    let (from, to) = (groups[group], groups[group + 1]);
-                    let after = from.checked_sub(1).map(|before| (wide(lasts[before]) - base) >> shift);
-                    of_parts(&lasts[from..to], (base, shift), line + from as u64, steps + 1, (after, rule))
-                });
-                let mut at = first;
-                for (parts, below) in made {
-                    let moved = self.append(below);
-                    for part in parts {
-                        self.segments[at] = moved.apply(part);
-                        at += 1;
-                    }
-                }
-                debug_assert_eq!(at, first + parts as usize);
                 Segment::new(base, first as u32, Parts::Segments(parts as u32), shift)
             }
         };
@@ -245,6 +230,32 @@ impl Divided {
             self.segments[first + own as usize] = self.divide(&lasts[run], at, steps, rule);
             next = own as usize + 1;
         }
+    }
+
+    /// Divides the many borders of a segment in the same way, groups of parts in tasks.
+    fn divide_groups<W: KeyLane>(
+        &mut self,
+        lasts: &[W],
+        (base, shift): (u64, u32),
+        line: u64,
+        (first, steps): (usize, u32),
+        rule: Rule,
+    ) {
+        let groups = groups(lasts, |last| (wide(last) - base) >> shift);
+        let made = parallel::map(groups.len() - 1, |group| {
+            let (from, to) = (groups[group], groups[group + 1]);
+            let after = from.checked_sub(1).map(|before| (wide(lasts[before]) - base) >> shift);
+            of_parts(&lasts[from..to], (base, shift), line + from as u64, steps, (after, rule))
+        });
+        let mut at = first;
+        for (parts, below) in made {
+            let moved = self.append(below);
+            for part in parts {
+                self.segments[at] = moved.apply(part);
+                at += 1;
+            }
+        }
+        debug_assert_eq!(at as u64, first as u64 + ((wide(lasts[lasts.len() - 1]) - base) >> shift) + 1);
     }
 
     /// Appends the arrays of another division, and returns how its numbers change.

@@ -132,14 +132,20 @@ fn draw_levels(header: &Header, text: &mut String) {
     let geometry = header.geometry;
     let levels = header.spine.levels.len() as u64;
     let lines = counted(levels, "spine line");
+    // In a group of lines a search bisects.
+    let (child, tuple_lines) = match header.spine.child_lines.trailing_zeros() {
+        0 => ("line", "one tuple line".to_owned()),
+        halvings => ("group of lines", format!("up to {} tuple lines", halvings + 1)),
+    };
     let _ = match &header.grid {
-        None => writeln!(text, "\na look-up reads {lines} and one tuple line"),
+        None => writeln!(text, "\na look-up reads {lines} and {tuple_lines}"),
         Some((_, shape)) => {
             let segments = match shape.usual_steps {
                 0 => String::new(),
                 steps => format!("up to {}, ", counted(steps.into(), "segment")),
             };
-            writeln!(text, "\na look-up reads {segments}a unit of the grid, or {lines}, and one tuple line")
+            let grid = format!("{segments}a unit of the grid and one tuple line");
+            writeln!(text, "\na look-up reads {grid}, or {lines} and {tuple_lines}")
         }
     };
     for (level, shape) in header.spine.levels.iter().enumerate().rev() {
@@ -170,7 +176,7 @@ fn draw_levels(header: &Header, text: &mut String) {
     }
     if levels > 0 {
         let inexact = header.inexact_lines;
-        let _ = writeln!(text, "  {} may land one line to the left", counted(inexact, "spine line"));
+        let _ = writeln!(text, "  {} may land one {child} to the left", counted(inexact, "spine line"));
     }
 }
 
