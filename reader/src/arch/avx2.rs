@@ -1,7 +1,10 @@
 //! AVX2: two vectors of 32 bytes per line. Unsigned compares of 8, 16 and 32 bits use `max` (`max(k, q) == k`
 //! means `k >= q`); those of 64 bits flip the sign bit.
 
+use super::avx2_steps;
+use super::lanes::{Arrays, Lanes};
 use super::{Isa, Simd};
+use pleach_format::grid::Segment;
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
@@ -156,5 +159,31 @@ impl Simd for Avx2 {
             }
             bits & ((1u32 << n) - 1)
         }
+    }
+
+    const PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn root<const ONE: bool>(arrays: &Arrays, root: Segment, words: &Lanes, places: &mut Lanes) {
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`.
+        unsafe { avx2_steps::root::<ONE>(arrays, root, words, places) }
+    }
+
+    #[inline(always)]
+    unsafe fn step(arrays: &Arrays, words: &Lanes, places: &mut Lanes) {
+        // SAFETY: the caller guarantees AVX2 and the segments, by the contract of `Simd`.
+        unsafe { avx2_steps::step(arrays, words, places) }
+    }
+
+    #[inline(always)]
+    unsafe fn lines<const ONE: bool>(arrays: &Arrays, places: &mut Lanes) {
+        // SAFETY: the caller guarantees AVX2 and the units, by the contract of `Simd`.
+        unsafe { avx2_steps::lines::<ONE>(arrays, places) }
+    }
+
+    #[inline(always)]
+    unsafe fn pairs(last_line: u32, places: &mut Lanes, nexts: &mut Lanes) {
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`.
+        unsafe { avx2_steps::pairs(last_line, places, nexts) }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
+mod avx2_steps;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
@@ -327,13 +329,22 @@ mod tests {
         assert!(names.contains(&Isa::best().name()) && names.contains(&"scalar"));
     }
 
-    /// Random segments, most of which no writer makes, and words near them: each step is that of plain code.
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn steps_of_vectors_are_those_of_plain_code() {
-        let Some(_) = <avx512::Avx512 as Simd>::detect() else {
-            return println!("skipped: this CPU has no AVX-512");
-        };
+        #[cfg(target_arch = "x86_64")]
+        {
+            steps_are_those_of_plain_code::<avx2::Avx2>("AVX2");
+            steps_are_those_of_plain_code::<avx512::Avx512>("AVX-512");
+        }
+        #[cfg(target_arch = "aarch64")]
+        steps_are_those_of_plain_code::<neon::Neon>("NEON");
+    }
+
+    /// Random segments, most of which no writer makes, and words near them: each step is that of plain code.
+    fn steps_are_those_of_plain_code<S: Simd>(name: &str) {
+        if S::detect().is_none() {
+            return println!("skipped: this CPU has no {name}");
+        }
         let mut state = 7u64;
         let mut draw = || {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -372,26 +383,26 @@ mod tests {
             // SAFETY: the CPU has the features, and the arrays have the lengths.
             unsafe {
                 scalar::Scalar::root::<false>(&arrays, root, &words, &mut plain);
-                avx512::Avx512::root::<false>(&arrays, root, &words, &mut vector);
+                S::root::<false>(&arrays, root, &words, &mut vector);
                 check(&plain, &vector);
                 if is_one {
-                    avx512::Avx512::root::<true>(&arrays, root, &words, &mut vector);
+                    S::root::<true>(&arrays, root, &words, &mut vector);
                     check(&plain, &vector);
                     let (mut plain, mut vector) = (plain, vector);
                     scalar::Scalar::lines::<true>(&arrays, &mut plain);
-                    avx512::Avx512::lines::<true>(&arrays, &mut vector);
+                    S::lines::<true>(&arrays, &mut vector);
                     check(&plain, &vector);
                 }
                 for _ in 0..round % 4 {
                     scalar::Scalar::step(&arrays, &words, &mut plain);
-                    avx512::Avx512::step(&arrays, &words, &mut vector);
+                    S::step(&arrays, &words, &mut vector);
                     check(&plain, &vector);
                 }
                 scalar::Scalar::lines::<false>(&arrays, &mut plain);
-                avx512::Avx512::lines::<false>(&arrays, &mut vector);
+                S::lines::<false>(&arrays, &mut vector);
                 check(&plain, &vector);
                 scalar::Scalar::pairs(last_line, &mut plain, &mut plain_next);
-                avx512::Avx512::pairs(last_line, &mut vector, &mut vector_next);
+                S::pairs(last_line, &mut vector, &mut vector_next);
                 check(&plain, &vector);
                 check(&plain_next, &vector_next);
             }
