@@ -208,31 +208,68 @@ fn calls<'b, T>(
     queries.chunks(batch).zip(answers).map(|(queries, (values, present))| (queries, values, present))
 }
 
-/// Batches of a view.
+/// Batches of a view: on one thread, or on each of several its own part of the queries.
 pub(crate) struct Pleach<'a, T: Key + Value> {
     pub(crate) view: Typed<'a, T, T>,
     pub(crate) batch: usize,
-    pub(crate) pool: Option<&'a ThreadPool>,
+    /// A pool of so many threads.
+    pub(crate) pool: Option<(&'a ThreadPool, usize)>,
 }
 
 impl<T: Number + Key + Value> Subject<T> for Pleach<'_, T> {
     fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError> {
-        let (view, batch) = (&self.view, self.batch);
-        match self.pool {
-            None => {
-                for (queries, values, present) in calls(batch, queries, values, present) {
-                    view.get_batch(queries, values, present)?;
-                }
-                Ok(())
+        let answer = |view: &mut Typed<'_, T, T>, queries: &[T], values: &mut [T], present: &mut [u64]| {
+            for (queries, values, present) in calls(self.batch, queries, values, present) {
+                view.get_batch(queries, values, present)?;
             }
-            Some(pool) => pool.install(|| {
-                for (queries, values, present) in calls(batch, queries, values, present) {
-                    view.par_get_batch(queries, values, present)?;
-                }
-                Ok(())
-            }),
+            Ok(())
+        };
+        match self.pool {
+            None => answer(&mut self.view, queries, values, present),
+            Some((pool, threads)) => {
+                apart(pool, &mut vec![self.view; threads], queries, (values, present), answer)
+            }
         }
     }
+}
+
+/// Batches of a view, each divided among all threads.
+struct Shared<'a, T: Key + Value> {
+    view: Typed<'a, T, T>,
+    batch: usize,
+    pool: &'a ThreadPool,
+}
+
+impl<T: Number + Key + Value> Subject<T> for Shared<'_, T> {
+    fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError> {
+        self.pool.install(|| {
+            for (queries, values, present) in calls(self.batch, queries, values, present) {
+                self.view.par_get_batch(queries, values, present)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Gives each of some readers, on a thread of its own, its part of the queries: whole words of presence bits.
+fn apart<T: Number, R: Send>(
+    pool: &ThreadPool,
+    readers: &mut [R],
+    queries: &[T],
+    (values, present): (&mut [T], &mut [u64]),
+    answer: impl Fn(&mut R, &[T], &mut [T], &mut [u64]) -> Result<(), BenchError> + Sync,
+) -> Result<(), BenchError> {
+    let part = queries.len().div_ceil(readers.len()).next_multiple_of(64);
+    let mut results: Vec<Result<(), BenchError>> = readers.iter().map(|_| Ok(())).collect();
+    let answer = &answer;
+    pool.scope(|scope| {
+        let parts = calls(part, queries, values, present);
+        for ((reader, result), (queries, values, present)) in readers.iter_mut().zip(&mut results).zip(parts)
+        {
+            scope.spawn(move |_| *result = answer(reader, queries, values, present));
+        }
+    });
+    results.into_iter().collect()
 }
 
 struct Peers<'a, T> {
@@ -257,18 +294,7 @@ impl<T: Number> Subject<T> for Peers<'_, T> {
         let Some(pool) = self.pool else {
             return self.readers.iter_mut().try_for_each(|reader| answer(reader, queries, values, present));
         };
-        // Each thread its own part of the queries, whole words of presence bits.
-        let part = queries.len().div_ceil(self.readers.len()).next_multiple_of(64);
-        let mut results: Vec<Result<(), BenchError>> = self.readers.iter().map(|_| Ok(())).collect();
-        pool.scope(|scope| {
-            let parts = calls(part, queries, values, present);
-            for ((reader, result), (queries, values, present)) in
-                self.readers.iter_mut().zip(&mut results).zip(parts)
-            {
-                scope.spawn(move |_| *result = answer(reader, queries, values, present));
-            }
-        });
-        results.into_iter().collect()
+        apart(pool, &mut self.readers, queries, (values, present), answer)
     }
 }
 
@@ -544,15 +570,21 @@ pub(crate) fn measure<T: Number + Key + Value>(
         if options.whole && whole > options.batch {
             batches.push(whole);
         }
+        let own = pool.map(|pool| (pool, threads));
         for batch in batches {
             let view = index.typed::<T, T>()?;
-            let pleach = Entry::new(Pleach { view, batch, pool }, "pleach", threads, batch, table);
+            let pleach = Entry::new(Pleach { view, batch, pool: own }, "pleach", threads, batch, table);
             entries.push(Entry { open: Some(open), ..pleach });
+            if let Some(pool) = pool {
+                let shared = Shared { view, batch, pool };
+                entries.push(Entry::new(shared, "pleach-par", threads, batch, table));
+            }
         }
         if let (Some(index), Some(table)) = (&spine_index, spine) {
             let view = index.typed::<T, T>()?;
             let batch = options.batch;
-            entries.push(Entry::new(Pleach { view, batch, pool }, "pleach-spine", threads, batch, table));
+            let spine = Pleach { view, batch, pool: own };
+            entries.push(Entry::new(spine, "pleach-spine", threads, batch, table));
         }
         for form in FORMS {
             let limit = Limit { lines: &lines, form, threads, pool, sum: 0, expected: &sums };

@@ -207,9 +207,10 @@ impl<S: Word> Piece<S> {
         Self { words: [S::default(); PIECE], gaps: [0; PIECE / 64], has_gaps: false }
     }
 
-    /// Translates queries, each xor-ed with `flip`, and returns their short words.
+    /// Translates queries, each xor-ed with `flip`, and returns their short words. A query without a short word gets
+    /// any: one that keeps the order of queries if `in_order` says so, or if they ascend.
     #[inline]
-    fn translate<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) -> &[S] {
+    fn translate<W: Word>(&mut self, short: &Short, queries: &[W], flip: W, in_order: bool) -> &[S] {
         let mut fault = W::default();
         for (to, &query) in self.words.iter_mut().zip(queries) {
             let key = query ^ flip;
@@ -219,32 +220,45 @@ impl<S: Word> Piece<S> {
         }
         self.has_gaps = fault != W::default();
         if self.has_gaps {
-            self.settle(short, queries, flip);
+            self.mark(short, queries, flip);
+            if in_order || queries.is_sorted_by_key(|&query| query ^ flip) {
+                self.settle(short, queries, flip);
+            }
         }
         &self.words[..queries.len()]
     }
 
-    /// Marks the queries without a short word, and gives them one that keeps their order.
-    fn settle<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) {
+    /// Marks the queries without a short word. Without a branch: where some are absent, many may be.
+    fn mark<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) {
         self.gaps.fill(0);
-        for (at, (to, &query)) in self.words.iter_mut().zip(queries).enumerate() {
-            let (word, is_key) = short.word(query ^ flip);
-            *to = S::from_u64(word);
-            self.gaps[at / 64] |= u64::from(!is_key) << (at % 64);
+        for (at, (word, &query)) in self.words.iter().zip(queries).enumerate() {
+            let is_gap = short.fault(query ^ flip, word.low_u64()) != W::default();
+            self.gaps[at / 64] |= u64::from(is_gap) << (at % 64);
         }
     }
 
+    /// Gives the marked queries words that keep the order of all.
+    #[cold]
+    fn settle<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) {
+        let gaps = self.gaps;
+        each_bit(&gaps, |at| self.words[at] = S::from_u64(short.word(queries[at] ^ flip).0));
+    }
+
     /// Passes the number of each query without a short word to `take`.
-    fn each_gap(&self, mut take: impl FnMut(usize)) {
-        if !self.has_gaps {
-            return;
+    fn each_gap(&self, take: impl FnMut(usize)) {
+        if self.has_gaps {
+            each_bit(&self.gaps, take);
         }
-        for (group, &gaps) in self.gaps.iter().enumerate() {
-            let mut left = gaps;
-            while left != 0 {
-                take(group * 64 + left.trailing_zeros() as usize);
-                left &= left - 1;
-            }
+    }
+}
+
+/// Passes the number of each bit that is set to `take`.
+fn each_bit(bitmap: &[u64], mut take: impl FnMut(usize)) {
+    for (group, &bits) in bitmap.iter().enumerate() {
+        let mut left = bits;
+        while left != 0 {
+            take(group * 64 + left.trailing_zeros() as usize);
+            left &= left - 1;
         }
     }
 }
@@ -273,7 +287,7 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
     fn hits<W: Word>(&self, plan: &Plan<'_>, queries: &[W], put: &mut PutHits<'_, B>) {
         let mut piece = Piece::new();
         for (number, queries) in queries.chunks(PIECE).enumerate() {
-            piece.translate(self.short, queries, W::default());
+            piece.translate(self.short, queries, W::default(), true);
             let mut settled = [Hit::default(); GROUP];
             let (gaps, has_gaps) = (&piece.gaps, piece.has_gaps);
             self.stored.hits(plan, &piece.words[..queries.len()], &mut |first, hits| {
@@ -308,7 +322,7 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
         let mut found = 0;
         let pieces = queries.chunks(PIECE).zip(values.chunks_mut(PIECE)).zip(bitmap.chunks_mut(PIECE / 64));
         for ((queries, values), bitmap) in pieces {
-            let words = piece.translate(self.short, queries, flip);
+            let words = piece.translate(self.short, queries, flip, false);
             found += self.stored.values(plan, words, S::default(), values, bitmap);
             piece.each_gap(|at| {
                 found -= clear(bitmap, at);
@@ -322,7 +336,7 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
         let mut piece = Piece::new();
         let mut found = 0;
         for (queries, bitmap) in queries.chunks(PIECE).zip(bitmap.chunks_mut(PIECE / 64)) {
-            let words = piece.translate(self.short, queries, flip);
+            let words = piece.translate(self.short, queries, flip, false);
             found += self.stored.presence(plan, words, S::default(), bitmap);
             piece.each_gap(|at| found -= clear(bitmap, at));
         }
@@ -332,7 +346,7 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
     fn ranks<W: Word>(&self, plan: &Plan<'_>, queries: &[W], flip: W, ranks: &mut [u64]) {
         let mut piece = Piece::new();
         for (queries, ranks) in queries.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
-            let words = piece.translate(self.short, queries, flip);
+            let words = piece.translate(self.short, queries, flip, true);
             self.stored.ranks(plan, words, S::default(), ranks);
             piece.each_gap(|at| {
                 if self.short.seek(queries[at] ^ flip) == Seek::End {
