@@ -87,7 +87,10 @@ fn panels(document: &Value) -> Result<Vec<Panel>, BenchError> {
         }
         let name = match (is_strategies, detail) {
             (true, _) => detail.to_owned(),
-            (false, "") if batch > 1.0 && engine == "pleach" => format!("pleach, batches of {}", size(batch)),
+            // These are measured with batches of more than one size.
+            (false, "") if batch > 1.0 && matches!(engine, "pleach" | "pleach-par") => {
+                format!("{engine}, batches of {}", size(batch))
+            }
             (false, "") => engine.to_owned(),
             (false, _) => format!("{engine} ({detail})"),
         };
@@ -304,6 +307,19 @@ mod tests {
         ];
         let picture = svg(&document(rows)).expect("a picture");
         assert!(picture.contains("response time") && picture.contains("one by one"), "{picture}");
+    }
+
+    #[test]
+    fn batches_of_different_sizes_have_names_of_their_own() {
+        let rows = ["pleach", "pleach-par"]
+            .into_iter()
+            .flat_map(|engine| [1 << 14, 1 << 22].map(|batch| row(engine, 1 << 20, 12.0, None, batch)))
+            .collect();
+        let panels = panels(&document(rows)).expect("rows");
+        let names: Vec<&str> = panels[0].points.iter().map(|point| point.name.as_str()).collect();
+        let expected = ["pleach, batches of 2^14", "pleach, batches of 2^22"];
+        assert_eq!(names[..2], expected);
+        assert_eq!(names[2..], ["pleach-par, batches of 2^14", "pleach-par, batches of 2^22"]);
     }
 
     #[test]
