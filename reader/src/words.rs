@@ -2,8 +2,8 @@
 //!
 //! A view searches for the words of its key type. If the file has short words ([`pleach_format::short`]), each
 //! batch is translated a piece at a time, without branches, while it is in the first cache. A query without a
-//! short word is no key of the file. It is searched for by a word that keeps the order of queries, and its
-//! answer is taken back.
+//! short word is no key of the file. It is searched for by some other word, and its answer is taken back. Where
+//! the answer is a rank, that word keeps the order of queries.
 
 use crate::arch::Isa;
 use crate::search::descent::{GROUP, Hit};
@@ -207,8 +207,10 @@ impl<S: Word> Piece<S> {
         Self { words: [S::default(); PIECE], gaps: [0; PIECE / 64], has_gaps: false }
     }
 
-    /// Translates queries, each xor-ed with `flip`, and returns their short words. A query without a short word gets
-    /// any: one that keeps the order of queries if `in_order` says so, or if they ascend.
+    /// Translates queries, each xor-ed with `flip`, and returns their short words.
+    ///
+    /// A query without a short word gets some other word. With `in_order` that word keeps the order of queries, as
+    /// ranks need it; and also if all queries ascend, so that they can still be swept.
     #[inline]
     fn translate<W: Word>(&mut self, short: &Short, queries: &[W], flip: W, in_order: bool) -> &[S] {
         let mut fault = W::default();
@@ -240,8 +242,8 @@ impl<S: Word> Piece<S> {
     /// Gives the marked queries words that keep the order of all.
     #[cold]
     fn settle<W: Word>(&mut self, short: &Short, queries: &[W], flip: W) {
-        let gaps = self.gaps;
-        each_bit(&gaps, |at| self.words[at] = S::from_u64(short.word(queries[at] ^ flip).0));
+        let Self { words, gaps, .. } = self;
+        each_bit(gaps, |at| words[at] = S::from_u64(short.word(queries[at] ^ flip).0));
     }
 
     /// Passes the number of each query without a short word to `take`.

@@ -161,6 +161,7 @@ impl Simd for Avx2 {
         }
     }
 
+    // A second compare of half a line costs less than a branch that is hard to predict.
     const PAIRS: bool = true;
 
     #[inline(always)]

@@ -10,9 +10,12 @@ use std::arch::x86_64::*;
 
 /// Look-ups in a vector.
 const WIDTH: usize = 4;
-/// Bits from the place's and the segment's own bits to the sign.
+const _: () = assert!(LANES == 2 * WIDTH);
+/// How far to the left a place moves until its bit for units is the sign.
 const UNIT_TO_SIGN: i32 = 1;
+/// How far to the left the upper 8 bytes of a segment move until their bit for marks is the sign.
 const MARKED_TO_SIGN: i32 = 6;
+/// The same for units.
 const UNITS_TO_SIGN: i32 = 7;
 
 /// # Safety
@@ -64,7 +67,7 @@ unsafe fn signs(lanes: __m256i) -> __m256i {
     unsafe { _mm256_cmpgt_epi64(_mm256_setzero_si256(), lanes) }
 }
 
-/// Returns the smaller of numbers, the second of which are below 2^63. The first may be any.
+/// Returns the smaller of two numbers in each lane. Those of `b` are below 2^63; those of `a` may be any.
 ///
 /// # Safety
 /// The caller guarantees AVX2.
@@ -252,7 +255,6 @@ unsafe fn unit(arrays: &Arrays, number: u64) -> i64 {
 /// The caller guarantees AVX2 and the units of `arrays`; their numbers are clamped to the last one.
 #[inline(always)]
 pub(super) unsafe fn lines<const ONE: bool>(arrays: &Arrays, places: &mut Lanes) {
-    const { assert!(LANES == 2 * WIDTH) }
     let mut numbers = Lanes::default();
     // SAFETY: the caller guarantees AVX2 and the units.
     unsafe {
