@@ -98,6 +98,9 @@ pub struct BenchArgs {
     /// With keys and gpu-keys: rules of the keys, such as uniform,shards [default: all]
     #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
     pub distributions: Vec<Distribution>,
+    /// With keys: compare the search structures of a file, by batches and key by key, in place of other engines
+    #[arg(long)]
+    pub structures: bool,
     /// With keys: file with the keys to measure, in any format that build reads
     #[arg(long, value_name = "FILE")]
     pub keys_from: Option<PathBuf>,
@@ -155,6 +158,7 @@ Examples:
   pleach-bench lookup --tuples 2^26 --key-type u32 --json
   pleach-bench lookup --quick --queries zipf    also queries in which a few keys are frequent
   pleach-bench keys --tuples 2^24 --distributions uniform,shards
+  pleach-bench keys --structures --tuples 2^20  the trees of the papers beside spine and grid
   pleach-bench keys --keys-from ids.parquet --key user_id    the keys of your own table
   pleach-bench range --tuples 2^24 --key-type u32
   pleach-bench latency --quick --json > latency.json

@@ -11,7 +11,7 @@ use crate::limit::{FORMS, Form, MappedLines};
 use crate::machine::{self, Machine};
 use crate::report::{Facts, Report, Row, spread};
 use crate::{BenchError, Told};
-use pleach::{Index, Key, KeyType, Typed, Value};
+use pleach::{Index, Key, KeyType, Structure, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::{Built, Engine, Number, Reader};
 use rayon::ThreadPool;
@@ -56,6 +56,8 @@ pub struct LookupOptions<'a> {
     pub quick: bool,
     /// Measure every engine at every size, however long it takes to build.
     pub all_peers: bool,
+    /// Also measure files with one search structure each, by batches and key by key; no other engines.
+    pub structures: bool,
     /// Receives the steps of the run.
     pub told: Told<'a>,
 }
@@ -77,6 +79,7 @@ impl Default for LookupOptions<'_> {
             dir: None,
             quick: false,
             all_peers: false,
+            structures: false,
             told: Told::default(),
         }
     }
@@ -230,6 +233,33 @@ impl<T: Number + Key + Value> Subject<T> for Pleach<'_, T> {
                 apart(pool, &mut vec![self.view; threads], queries, (values, present), answer)
             }
         }
+    }
+}
+
+/// Files with one search structure each, beside the default.
+const STRUCTURES: &[(&str, &str, Structure)] = &[
+    ("pleach-spine", "lines,spine", Structure::Spine),
+    ("pleach-fast-full", "lines,fast:full", Structure::Fast),
+    ("pleach-fast-delta", "lines,fast:delta", Structure::Fast),
+    ("pleach-fast-partial", "lines,fast:partial", Structure::Fast),
+    ("pleach-fast-auto", "lines,fast:auto", Structure::Fast),
+    ("pleach-harmonia", "lines,harmonia:64:100", Structure::Harmonia),
+    ("pleach-btree", "lines,btree:64", Structure::Btree),
+];
+
+/// Look-ups of a view, one key after the other.
+struct OneByOne<'a, T: Key + Value> {
+    view: Typed<'a, T, T>,
+}
+
+impl<T: Number + Key + Value> Subject<T> for OneByOne<'_, T> {
+    fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError> {
+        for (at, (&query, value)) in queries.iter().zip(values).enumerate() {
+            let found = self.view.get(query)?;
+            *value = found.unwrap_or_default();
+            present[at / 64] |= u64::from(found.is_some()) << (at % 64);
+        }
+        Ok(())
     }
 }
 
@@ -522,14 +552,21 @@ pub(crate) fn measure<T: Number + Key + Value>(
     let start = Instant::now();
     let summary = pleach_builder::build_slice(&case.tuples, &path, &BuildOptions::default())?;
     let build = start.elapsed();
+    let mut others = Vec::new();
     // What the grid brings, and what it may cost, shows beside the spine alone.
-    let spine_path = folder.path().join("spine.pleach");
-    let start = Instant::now();
-    let spine = case.keys.is_some().then(|| {
-        let options = BuildOptions { grid: false, ..BuildOptions::default() };
-        pleach_builder::build_slice(&case.tuples, &spine_path, &options)
-    });
-    let spine = spine.transpose()?.map(|summary| (start.elapsed(), summary.file_bytes));
+    let wanted = if options.structures { STRUCTURES } else { &STRUCTURES[..1] };
+    for &(engine, layout, structure) in wanted.iter().filter(|_| case.keys.is_some()) {
+        if T::BYTES == 4 && layout.contains("partial") {
+            continue;
+        }
+        options.told.step(&format!("{label}: building {engine}"))?;
+        let layout = layout.parse().unwrap_or_default();
+        let built = BuildOptions::default().with_layout(layout);
+        let (path, start) = (folder.path().join(engine), Instant::now());
+        let summary = pleach_builder::build_slice(&case.tuples, &path, &built)?;
+        let table = (start.elapsed(), summary.file_bytes);
+        others.push((engine, table, Index::options().structure(structure).open(&path)?));
+    }
     let peers = build_peers(options, &case, folder.path(), &label, &mut report.notes)?;
 
     let asked = |&kind: &Queries| {
@@ -549,7 +586,6 @@ pub(crate) fn measure<T: Number + Key + Value>(
     view.get(buffers.asked[0].queries[0])?;
     let open = start.elapsed();
     let lines = MappedLines::open(&path, index.header())?;
-    let spine_index = spine.map(|_| Index::open(&spine_path)).transpose()?;
     let pools = options
         .threads
         .iter()
@@ -580,11 +616,16 @@ pub(crate) fn measure<T: Number + Key + Value>(
                 entries.push(Entry::new(shared, "pleach-par", threads, batch, table));
             }
         }
-        if let (Some(index), Some(table)) = (&spine_index, spine) {
+        for (engine, table, index) in &others {
+            let (view, batch) = (index.typed::<T, T>()?, options.batch);
+            entries.push(Entry::new(Pleach { view, batch, pool: own }, engine, threads, batch, *table));
+            if options.structures && threads == 1 {
+                entries.push(Entry::new(OneByOne { view }, engine, 1, 1, *table));
+            }
+        }
+        if options.structures && threads == 1 {
             let view = index.typed::<T, T>()?;
-            let batch = options.batch;
-            let spine = Pleach { view, batch, pool: own };
-            entries.push(Entry::new(spine, "pleach-spine", threads, batch, table));
+            entries.push(Entry::new(OneByOne { view }, "pleach", 1, 1, table));
         }
         for form in FORMS {
             let limit = Limit { lines: &lines, form, threads, pool, sum: 0, expected: &sums };

@@ -209,6 +209,9 @@ fn watched<R>(
         let message = bench_message(name).advise("--distributions is for bench keys and gpu-keys");
         return Err(Failure::usage(message));
     }
+    if args.structures && args.what != BenchWhat::Keys {
+        return Err(Failure::usage(bench_message(name).advise("--structures is for bench keys")));
+    }
     if args.keys_from.is_some() && args.what != BenchWhat::Keys {
         return Err(Failure::usage(bench_message(name).advise("--keys-from is for bench keys")));
     }
@@ -277,6 +280,7 @@ fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
 
 fn keys(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = KeysOptions::new(args.quick);
+    options.lookup.structures = args.structures;
     if let Some(count) = args.tuples {
         options.lookup.tuples = vec![count];
     }

@@ -65,7 +65,7 @@ pub fn run(options: &KeysOptions<'_>) -> Result<Report, BenchError> {
             options.lookup.told.step(&format!("{count} x {}: generating", distribution.name()))?;
             one(options, distribution.name(), distribution.keys(count), &mut report)?;
         }
-        if options.distributions.contains(&Distribution::Uniform) {
+        if options.distributions.contains(&Distribution::Uniform) && !options.lookup.structures {
             // The static search tree has keys of four bytes.
             let engines = |engine| engine == Engine::SearchTree || RIVALS.contains(&engine);
             let tuples = data::tuples::<u32, u32>(count);
@@ -81,6 +81,9 @@ fn one(options: &KeysOptions<'_>, name: &str, keys: Vec<u64>, report: &mut Repor
     let count = keys.len() as u64;
     let is_sample = matches!(name, "uniform" | "cells") && count <= STORE_TUPLES_MAX;
     let engines = |engine: Engine| {
+        if options.lookup.structures {
+            return engine == Engine::Hashbrown;
+        }
         RIVALS.contains(&engine) || engine == Engine::Lmdb && is_sample || all && engine != Engine::SearchTree
     };
     let tuples = keys.into_iter().map(|key| (key, data::value(key))).collect();
