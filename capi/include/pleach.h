@@ -193,6 +193,36 @@ typedef enum {
 } pleach_verify;
 
 /*
+ Structure of a file by which keys are found. All give the same answers.
+ */
+typedef enum {
+  /*
+   The first of the others that the file has: grid, spine, and so on.
+   */
+  PLEACH_STRUCTURE_AUTO = 0,
+  /*
+   The spine.
+   */
+  PLEACH_STRUCTURE_SPINE = 1,
+  /*
+   The grid.
+   */
+  PLEACH_STRUCTURE_GRID = 2,
+  /*
+   The FAST tree.
+   */
+  PLEACH_STRUCTURE_FAST = 3,
+  /*
+   Harmonia's tree.
+   */
+  PLEACH_STRUCTURE_HARMONIA = 4,
+  /*
+   The contiguous B+tree.
+   */
+  PLEACH_STRUCTURE_BTREE = 5,
+} pleach_structure;
+
+/*
  An open file: one generation of it. Any thread may use it.
  */
 typedef struct pleach_index pleach_index;
@@ -362,6 +392,10 @@ typedef struct {
    Number of threads of a batch; 0 for one per processor.
    */
   uint32_t threads;
+  /*
+   A `pleach_structure`.
+   */
+  uint32_t structure;
 } pleach_open_options;
 
 /*

@@ -156,12 +156,13 @@ struct BuildOptions {
 class Index {
   public:
     explicit Index(const std::string &path, pleach_verify verify = PLEACH_VERIFY_HEADER, bool resident = false,
-                   std::uint32_t threads = 0) {
+                   std::uint32_t threads = 0, pleach_structure structure = PLEACH_STRUCTURE_AUTO) {
         pleach_open_options options{};
         options.size = sizeof options;
         options.verify = verify;
         options.resident = resident;
         options.threads = threads;
+        options.structure = structure;
         pleach_index *opened = nullptr;
         check(pleach_open(path.c_str(), &options, &opened));
         index_.reset(opened);

@@ -3,7 +3,7 @@
 use crate::memory::{given, options, path, place, put};
 use crate::status::{Result, guard, input, pleach_status};
 use pleach_batch::{Pool, Table};
-use reader::{Followed, KeyType, OpenOptions, Residence, ValueType, Verify};
+use reader::{Followed, KeyType, OpenOptions, Residence, Structure, ValueType, Verify};
 use std::ffi::{CString, c_char};
 use std::sync::Arc;
 
@@ -57,6 +57,25 @@ pub enum pleach_verify {
     PLEACH_VERIFY_FULL = 2,
 }
 
+/// Structure of a file by which keys are found. All give the same answers.
+#[allow(dead_code, reason = "callers use it")]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum pleach_structure {
+    /// The first of the others that the file has: grid, spine, and so on.
+    PLEACH_STRUCTURE_AUTO = 0,
+    /// The spine.
+    PLEACH_STRUCTURE_SPINE = 1,
+    /// The grid.
+    PLEACH_STRUCTURE_GRID = 2,
+    /// The FAST tree.
+    PLEACH_STRUCTURE_FAST = 3,
+    /// Harmonia's tree.
+    PLEACH_STRUCTURE_HARMONIA = 4,
+    /// The contiguous B+tree.
+    PLEACH_STRUCTURE_BTREE = 5,
+}
+
 /// Options of `pleach_open`. Set all fields to 0, then `size` to `sizeof(pleach_open_options)`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +88,8 @@ pub struct pleach_open_options {
     pub resident: u32,
     /// Number of threads of a batch; 0 for one per processor.
     pub threads: u32,
+    /// A `pleach_structure`.
+    pub structure: u32,
 }
 
 /// An open file: one generation of it. Any thread may use it.
@@ -153,7 +174,10 @@ pub unsafe extern "C" fn pleach_open(
             other => return Err(input(format!("options.verify is {other}: use a pleach_verify"))),
         };
         let residence = if options.resident != 0 { Residence::Resident } else { Residence::Mapped };
-        let opened = OpenOptions::default().verify(verify).residence(residence).open(path);
+        let structure = Structure::ALL.get(options.structure as usize).copied();
+        let unknown = || input(format!("options.structure is {}: use a pleach_structure", options.structure));
+        let structure = structure.ok_or_else(unknown)?;
+        let opened = OpenOptions::default().verify(verify).residence(residence).structure(structure).open(path);
         let opened = opened.map_err(reader::Error::from)?;
         *index = Box::into_raw(pleach_index::of(Arc::new(opened), options.threads as usize)?);
         Ok(())
@@ -161,7 +185,8 @@ pub unsafe extern "C" fn pleach_open(
 }
 
 impl pleach_open_options {
-    const NEW: Self = Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0 };
+    const NEW: Self =
+        Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0, structure: 0 };
 }
 
 /// Closes a file. NULL is allowed. Streams made of the index go on.

@@ -46,6 +46,17 @@ static void opening(void) {
         pleach_close(index);
     }
     CHECK(strchr(pleach_version(), '.') != NULL);
+    /* By any structure of the file; not by one that it does not have, and not by one that is none. */
+    options.verify = 0;
+    for (uint32_t structure = 0; structure <= PLEACH_STRUCTURE_BTREE + 1; structure++) {
+        options.structure = structure;
+        if (structure <= PLEACH_STRUCTURE_SPINE) {
+            OK(pleach_open("o.pleach", &options, &index));
+            pleach_close(index);
+        } else {
+            FAILS(PLEACH_INPUT, pleach_open("o.pleach", &options, &index));
+        }
+    }
 }
 
 static void generations(void) {

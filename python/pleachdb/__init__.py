@@ -36,11 +36,12 @@ def live(
     *,
     verify: str = "header",
     resident: bool = False,
+    structure: str = "auto",
     device: str | int | None = None,
     threads: int | None = None,
 ) -> Live:
     """Opens a file whose generations are followed: see `Live`."""
-    return Live(path, verify=verify, resident=resident, device=device, threads=threads)
+    return Live(path, verify=verify, resident=resident, structure=structure, device=device, threads=threads)
 
 
 def _command() -> None:

@@ -402,17 +402,25 @@ def open_index(
     *,
     verify: str = "header",
     resident: bool = False,
+    structure: str = "auto",
     device: str | int | None = None,
     threads: int | None = None,
 ) -> Index:
     """Opens a file. O(1), unless it is verified or copied to memory.
 
     `verify` is "header", "touched" (what a look-up reads) or "full" (all of it, now). `resident` copies the file into
-    memory, where nobody can change it. `device` is "cuda" or "cuda:1": the file is copied there, and batches of numbers
+    memory, where nobody can change it. `structure` is the part of the file by which keys are found: "spine", "grid",
+    "fast", "harmonia" or "btree"; all give the same answers. `device` is "cuda" or "cuda:1": the file is copied there, and batches of numbers
     are answered there, also those of the host. `threads` is the number of threads of a batch; all processors by default.
     """
-    options = {"verify": verify, "resident": resident, "device": device, "threads": threads}
-    return Index(_native.Table.open(os.fspath(path), verify, resident), options)
+    options = {
+        "verify": verify,
+        "resident": resident,
+        "structure": structure,
+        "device": device,
+        "threads": threads,
+    }
+    return Index(_native.Table.open(os.fspath(path), verify, resident, structure), options)
 
 
 def _unpickled(path: str, options: dict[str, Any], generation: int, file_id: str) -> Index:

@@ -3,7 +3,7 @@
 use crate::errors::{batch, exception, reading};
 use crate::keys::Batch;
 use crate::numpy::Memory;
-use pleach::{AnyMap, Datum, Error, Followed, KeyType, OpenOptions, Residence, Verify};
+use pleach::{AnyMap, Datum, Error, Followed, KeyType, OpenOptions, Residence, Structure, Verify};
 use pleach_batch::arrow::Tuples;
 use pleach_batch::{BatchError, Bound as Edge, Found, Pool, Values};
 use pyo3::prelude::*;
@@ -136,7 +136,13 @@ impl Table {
 impl Table {
     /// Opens a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, verify: &str, resident: bool) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        verify: &str,
+        resident: bool,
+        structure: &str,
+    ) -> PyResult<Self> {
         let verify = match verify {
             "header" => Verify::Header,
             "touched" => Verify::Touched,
@@ -147,7 +153,8 @@ impl Table {
             }
         };
         let residence = if resident { Residence::Resident } else { Residence::Mapped };
-        let options = OpenOptions::default().verify(verify).residence(residence);
+        let structure: Structure = structure.parse().map_err(|text: String| exception("InputError", text))?;
+        let options = OpenOptions::default().verify(verify).residence(residence).structure(structure);
         let index = py.detach(|| options.open(&path)).map_err(|error| reading(&Error::from(error)))?;
         Self::of(Arc::new(index))
     }
