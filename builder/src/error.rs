@@ -1,5 +1,6 @@
 //! Errors of builds. Every message is one line: the fault, the place, the remedy.
 
+use crate::layout::LayoutError;
 use crate::source::SourceError;
 use pleach_format::{FormatError, KeyType};
 use std::io;
@@ -230,6 +231,9 @@ pub enum BuildError {
         /// Fill of the nodes in percent.
         fill_percent: u32,
     },
+    /// A section of the layout cannot hold the keys.
+    #[error(transparent)]
+    Layout(LayoutError),
     /// The target is a folder.
     #[error("is a folder: {}: name a file", path.display())]
     TargetIsDirectory {

@@ -30,6 +30,8 @@ pub(crate) struct Head<'a> {
     pub key_type: KeyType,
     pub value_type: ValueType,
     pub unique: bool,
+    /// The file has a spine.
+    pub spine: bool,
     pub descent: Descent,
     pub meta: &'a Meta,
     /// Smallest and largest key of a file with byte keys.
@@ -93,22 +95,27 @@ pub(crate) fn finish<W: KeyLane>(
     let geometry = LineGeometry::new(W::BYTES, head.value_type.line_bytes());
     let too_large = || overflow(lines.tuples);
     let meta = head.meta.encode();
-    let child_lines = lines.spine.child_lines as u64;
-    let spine = SpineGeometry::new(lines.lines, child_lines, geometry.key_bytes, &lines.spine.encodings)
-        .ok_or_else(too_large)?;
+    let spine = if head.spine {
+        let (groups, encodings) = (lines.spine.child_lines as u64, &lines.spine.encodings);
+        SpineGeometry::new(lines.lines, groups, geometry.key_bytes, encodings).ok_or_else(too_large)?
+    } else {
+        SpineGeometry::none(lines.lines)
+    };
+    let of_spine = head.spine.then(|| spine_section(lines, &spine));
+    let extras: Vec<&Extra<'_>> = of_spine.iter().chain(extras).collect();
     let line_bytes = geometry.bytes(lines.tuples).ok_or_else(too_large)?;
-    let mut lengths = vec![meta.len() as u64, line_bytes, spine.bytes];
+    let mut lengths = vec![meta.len() as u64, line_bytes];
     lengths.extend(extras.iter().map(|extra| extra.length));
     let places = places(&lengths).ok_or_else(too_large)?;
     let file_bytes = places.closing_at + CLOSING_BYTES as u64;
 
-    let mut entries = entries(lines, head, &spine, extras);
+    let mut entries = entries(lines, head, &extras);
     for (entry, (&start, &length)) in entries.iter_mut().zip(places.starts.iter().zip(&lengths)) {
         (entry.offset, entry.length) = (start.into(), length.into());
     }
     let start = if lines.written > 0 { LARGE_OFFSET + lines.written * PIECE_BYTES as u64 } else { 0 };
     let mut tail = Tail::new(output, watch, start, file_bytes);
-    let unbound = write_content(&mut tail, &meta, lines, &spine, extras, &places.starts)?;
+    let unbound = write_content(&mut tail, &meta, lines, &extras, &places.starts)?;
     let mut id = FileId::new(head.key_type.code(), head.value_type.code(), head.unique, lines.tuples);
     for (entry, sums) in entries.iter().zip(&unbound) {
         entry.identify(&mut id, sums.iter().copied());
@@ -145,26 +152,30 @@ pub(crate) fn finish<W: KeyLane>(
     tail.write(&table)?;
     tail.write(&superblock)?;
     tail.finish(&superblock, &table)?;
-    Ok(Finished { file_bytes, file_id, spine })
+    Ok(Finished { file_bytes, file_id, spine: spine.clone() })
+}
+
+/// Returns the section of the spine.
+fn spine_section<'a, W: KeyLane>(lines: &'a Lines<W>, spine: &'a SpineGeometry) -> Extra<'a> {
+    Extra {
+        tag: Tag::SPINE,
+        required: false,
+        length: spine.bytes,
+        elements: spine.levels.iter().map(|level| level.lines).sum(),
+        parameters: spine_parameters(W::BYTES, spine, lines.spine.inexact).into(),
+        content: Box::new(|take| lines.spine.read(spine, &mut |lines| take(lines.as_flattened()))),
+    }
 }
 
 /// Returns the entries of all sections but those of sums, without their places.
-fn entries<W: KeyLane>(
-    lines: &Lines<W>,
-    head: &Head<'_>,
-    spine: &SpineGeometry,
-    extras: &[Extra<'_>],
-) -> Vec<Entry> {
+fn entries<W: KeyLane>(lines: &Lines<W>, head: &Head<'_>, extras: &[&Extra<'_>]) -> Vec<Entry> {
     let geometry = LineGeometry::new(W::BYTES, head.value_type.line_bytes());
-    let spine_lines = spine.levels.iter().map(|level| level.lines).sum();
-    let spine_parameters = spine_parameters(geometry.key_bytes, spine, lines.spine.inexact);
     let mut entries = vec![
         Entry::new(Tag::META, false, 0, 0, head.meta.elements(), Parameters::NONE),
         Entry::new(Tag::LINE, true, 0, 0, lines.tuples, line_parameters(geometry, lines.short.as_ref())),
-        Entry::new(Tag::SPINE, true, 0, 0, spine_lines, spine_parameters),
     ];
     let entry =
-        |extra: &Extra<'_>| Entry::new(extra.tag, extra.required, 0, 0, extra.elements, extra.parameters);
+        |extra: &&Extra<'_>| Entry::new(extra.tag, extra.required, 0, 0, extra.elements, extra.parameters);
     entries.extend(extras.iter().map(entry));
     entries
 }
@@ -174,8 +185,7 @@ fn write_content<W: KeyLane>(
     tail: &mut Tail<'_>,
     meta: &[u8],
     lines: &Lines<W>,
-    spine: &SpineGeometry,
-    extras: &[Extra<'_>],
+    extras: &[&Extra<'_>],
     starts: &[u64],
 ) -> Result<Vec<Vec<u32>>, BuildError> {
     let mut unbound: Vec<Vec<u32>> = Vec::with_capacity(starts.len());
@@ -203,11 +213,7 @@ fn write_content<W: KeyLane>(
     }
     tail.end_section(&mut sums, starts[2])?;
     unbound.push(sums.done);
-    let mut sums = Sums::default();
-    lines.spine.read(spine, &mut |lines| tail.section(&mut sums, lines.as_flattened()))?;
-    tail.end_section(&mut sums, starts[3])?;
-    unbound.push(sums.done);
-    for (extra, &end) in extras.iter().zip(&starts[4..]) {
+    for (extra, &end) in extras.iter().zip(&starts[3..]) {
         let mut sums = Sums::default();
         let until = tail.at + extra.length;
         (extra.content)(&mut |bytes| tail.section(&mut sums, bytes))?;

@@ -4,13 +4,15 @@ use crate::bytes;
 use crate::error::BuildError;
 use crate::external::Spills;
 use crate::job::{Extras, Job};
+use crate::layout::{Harmonia, Layout};
 use crate::observe::{Observer, Watch};
-use crate::options::{BuildOptions, Harmonia, Layout, Summary};
+use crate::options::{BuildOptions, Summary};
 use crate::publish::{Descent, Publication, Rules};
 use crate::rebuild::generations::{self, Keep, Kept};
 use crate::source::{Schema, Source};
 use crate::storage::Storage;
 use pleach_format::ValueType;
+use pleach_format::classic::paged::Form;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use std::path::Path;
 
@@ -40,6 +42,20 @@ fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
     let key_type = schema.key_type;
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
+    }
+    if let Some(fast) = options.fast {
+        // The words of byte keys, and those that may be shorter than numbers, are known only later.
+        let is_number = !key_type.is_bytes();
+        let shortens = !options.wide && fast.form != Form::Partial;
+        for bytes in [4u32, 8, 16] {
+            let is_possible = match (is_number, key_type.bytes() as u32) {
+                (true, widest) => bytes == widest || bytes < widest && shortens,
+                (false, _) => fast.form.holds(bytes),
+            };
+            if is_possible {
+                fast.check(bytes).map_err(BuildError::Layout)?;
+            }
+        }
     }
     if let Some(Harmonia { fanout, fill_percent }) = options.harmonia.filter(|shape| !shape.is_sound()) {
         return Err(BuildError::Harmonia { fanout, fill_percent });

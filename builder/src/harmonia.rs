@@ -6,51 +6,15 @@
 
 use crate::error::BuildError;
 use crate::job::Job;
+use crate::layout::Harmonia;
 use crate::lines::Lines;
-use crate::options::Harmonia;
+use crate::nodes::{Out, each_node};
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
-use crate::section::{Extra, TakeBytes};
+use crate::section::Extra;
 use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::section::Tag;
-
-/// Bytes that are passed on at once.
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// Gathers bytes and passes them on by the mebibyte.
-struct Out<'a, 't> {
-    buffer: Vec<u8>,
-    take: &'a mut TakeBytes<'t>,
-    at: u64,
-}
-
-impl Out<'_, '_> {
-    fn flush(&mut self, at_least: usize) -> Result<(), BuildError> {
-        if self.buffer.len() >= at_least {
-            (self.take)(&self.buffer)?;
-            self.at += self.buffer.len() as u64;
-            self.buffer.clear();
-        }
-        Ok(())
-    }
-
-    fn zeros_to(&mut self, end: u64) -> Result<(), BuildError> {
-        self.flush(0)?;
-        self.buffer.resize((end - self.at) as usize, 0);
-        self.flush(0)
-    }
-
-    /// Appends a node with these keys.
-    fn node<W: KeyLane>(&mut self, shape: &HarmoniaGeometry, keys: &[W]) -> Result<(), BuildError> {
-        let start = self.buffer.len();
-        self.buffer.resize(start + shape.stride_bytes as usize, 0xFF);
-        for (slot, key) in self.buffer[start..].chunks_exact_mut(W::BYTES).zip(keys) {
-            key.write(slot);
-        }
-        self.flush(BUFFER_BYTES)
-    }
-}
 
 /// Passes the tuples of each leaf to `take`, in order.
 fn each_leaf<W: KeyLane, B: ValueLane>(
@@ -59,26 +23,8 @@ fn each_leaf<W: KeyLane, B: ValueLane>(
     node_keys: usize,
     take: &mut Take<'_, W, B>,
 ) -> Result<(), BuildError> {
-    let mut carry: Vec<Tuple<W, B>> = Vec::new();
-    lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {
-        let now = (node_keys - carry.len()).min(tuples.len());
-        let (mut rest, mut whole) = (tuples, &[][..]);
-        if !carry.is_empty() {
-            carry.extend_from_slice(&tuples[..now]);
-            rest = &tuples[now..];
-            if carry.len() == node_keys {
-                take(&carry)?;
-                carry.clear();
-            }
-        }
-        if carry.is_empty() {
-            (whole, rest) = rest.split_at(rest.len() / node_keys * node_keys);
-        }
-        whole.chunks_exact(node_keys).try_for_each(&mut *take)?;
-        carry.extend_from_slice(rest);
-        Ok(())
-    })?;
-    if carry.is_empty() { Ok(()) } else { take(&carry) }
+    let each_batch = &mut |take: &mut Take<'_, W, B>| lines.each_batch::<B>(job.output, job.watch, take);
+    each_node(&mut || node_keys, each_batch, take)
 }
 
 /// Writes the nodes of an inner level, given the last keys under all nodes of the level below, in parts.
@@ -101,7 +47,7 @@ impl<'s, W: KeyLane> Level<'s, W> {
             if self.keys.len() == children || self.left == 0 {
                 // No separator follows the last child.
                 self.keys.pop();
-                out.node(self.shape, &self.keys)?;
+                out.node(self.shape.stride_bytes as usize, &self.keys)?;
                 self.keys.clear();
             }
         }
@@ -142,7 +88,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         elements: shape.tuples,
         parameters: shape.parameters().into(),
         content: Box::new(move |take| {
-            let mut out = Out { buffer: Vec::with_capacity(BUFFER_BYTES * 2), take, at: 0 };
+            let mut out = Out::new(take);
             // Last keys under the nodes of each inner level but the root's, top first.
             let inner = shape.levels.len().saturating_sub(1);
             let mut above: Vec<Vec<W>> = vec![Vec::new(); inner];
@@ -168,30 +114,26 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
             each_leaf::<W, B>(job, lines, node_keys, &mut |leaf| {
                 let mut keys = [W::MAX; 128];
                 keys.iter_mut().zip(leaf).for_each(|(key, tuple)| *key = tuple.key);
-                out.node(&shape, &keys[..leaf.len()])
+                out.node(shape.stride_bytes as usize, &keys[..leaf.len()])
             })?;
             out.zeros_to(shape.counts_at)?;
             for (depth, level) in shape.levels.iter().enumerate() {
                 for at in 0..level.nodes {
-                    out.buffer.push(shape.keys_of(depth, at) as u8);
-                    out.flush(BUFFER_BYTES)?;
+                    out.put(&[shape.keys_of(depth, at) as u8])?;
                 }
             }
             out.zeros_to(shape.children_at)?;
             for node in 0..=shape.inner {
-                out.buffer.extend_from_slice(&(shape.first_child(node) as u32).to_le_bytes());
-                out.flush(BUFFER_BYTES)?;
+                out.put(&(shape.first_child(node) as u32).to_le_bytes())?;
             }
             out.zeros_to(shape.values_at)?;
             if B::BYTES > 0 {
                 let stride = shape.fanout as usize * B::BYTES;
                 each_leaf::<W, B>(job, lines, node_keys, &mut |leaf| {
-                    let start = out.buffer.len();
-                    out.buffer.resize(start + stride, 0);
-                    for (slot, tuple) in out.buffer[start..].chunks_exact_mut(B::BYTES).zip(leaf) {
+                    for (slot, tuple) in out.room(stride).chunks_exact_mut(B::BYTES).zip(leaf) {
                         tuple.value.write(slot);
                     }
-                    out.flush(BUFFER_BYTES)
+                    out.flush()
                 })?;
             }
             out.zeros_to(shape.bytes)

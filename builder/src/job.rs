@@ -14,6 +14,7 @@ use crate::section::Extra;
 use crate::shorten::Setting;
 use crate::source::Schema;
 use pleach_format::Mask;
+use pleach_format::classic::paged::Form;
 use pleach_format::key::Word;
 use pleach_format::meta::Meta;
 
@@ -70,7 +71,9 @@ impl<'a> Job<'a> {
     /// Returns what the writers of lines need; `masked` if the words are those of byte keys.
     pub(crate) fn setting(&self, plan: Plan, masked: bool) -> Setting<'a> {
         let (output, spills, watch) = (self.output, self.spills, self.watch);
-        let shortens = !self.options.wide && !masked;
+        // Partial keys need words of 8 bytes.
+        let is_partial = self.options.fast.is_some_and(|fast| fast.form == Form::Partial);
+        let shortens = !self.options.wide && !masked && !is_partial;
         Setting { output, spills, watch, plan, masked, grid: self.options.grid, shortens }
     }
 
@@ -87,6 +90,7 @@ impl<'a> Job<'a> {
             key_type: self.schema.key_type,
             value_type: self.schema.value_type,
             unique: self.options.unique.is_some(),
+            spine: self.options.spine,
             descent: self.descent,
             meta: self.meta,
             byte_ends: extras.byte_ends,

@@ -24,6 +24,7 @@
 //! what it wrote, and sorts. The same tuples and options give the same bytes, whatever the number of threads,
 //! the memory limit and the path of the build.
 
+mod btree;
 mod builder;
 mod bytes;
 pub mod classic;
@@ -37,9 +38,11 @@ mod harmonia;
 mod held;
 mod hint;
 mod job;
+mod layout;
 mod limits;
 mod lines;
 mod lock;
+mod nodes;
 pub mod observe;
 pub mod options;
 mod overflow;
@@ -68,8 +71,10 @@ mod words;
 
 pub use builder::{Builder, in_memory};
 pub use error::BuildError;
+pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError};
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Harmonia, Layout, LayoutError, Summary, Unique};
+pub use options::{BuildOptions, Summary, Unique};
+pub use pleach_format::classic::paged::Form;
 pub use pleach_format::stored::{BuildKey, BuildValue};
 pub use pleach_pool as pool;
 #[doc(hidden)]

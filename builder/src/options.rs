@@ -1,10 +1,8 @@
 //! Options of a build, and its report.
 
-use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN};
+use crate::layout::{Btree, Fast, Harmonia, Layout};
 use pleach_format::{KeyType, ValueType};
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Maximum number of threads, whatever is requested: starting tens of thousands would take minutes, for no
 /// gain.
@@ -33,165 +31,10 @@ impl Unique {
     }
 }
 
-/// Shape of Harmonia's B+tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Harmonia {
-    /// Maximum number of children of a node: 8 to 128.
-    pub fanout: u32,
-    /// Fill of the nodes in percent of their key slots: 50 to 100. The last node of a level may hold fewer
-    /// keys.
-    pub fill_percent: u32,
-}
-
-impl Default for Harmonia {
-    /// Returns the fanout of the paper's tables, and the fill that nodes of a B+tree reach by random inserts.
-    fn default() -> Self {
-        Self { fanout: 64, fill_percent: 69 }
-    }
-}
-
-impl Harmonia {
-    /// Returns true if fanout and fill are within their limits.
-    #[must_use]
-    pub fn is_sound(self) -> bool {
-        (FANOUT_MIN..=FANOUT_MAX).contains(&self.fanout) && (50..=100).contains(&self.fill_percent)
-    }
-
-    /// Returns the number of keys of a node filled to `fill_percent`.
-    #[must_use]
-    pub fn node_keys(self) -> u32 {
-        pleach_format::harmonia::node_keys(self.fanout, self.fill_percent)
-    }
-}
-
-/// Sections of a file.
-///
-/// The text form, which is also stored in files, is `lines,spine` followed by the optional sections: `grid`,
-/// `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT`; and by `wide`, for words that are never shorter
-/// than numeric keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// A grid, if the keys are spread evenly enough.
-    pub grid: bool,
-    /// Sorted columns.
-    pub columns: bool,
-    /// A compressed column of the keys.
-    pub packed: bool,
-    /// The classic FAST tree.
-    pub classic: bool,
-    /// Words as long as numeric keys, even if shorter ones tell them apart.
-    pub wide: bool,
-    /// Harmonia's tree.
-    pub harmonia: Option<Harmonia>,
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Self { grid: true, columns: false, packed: false, classic: false, wide: false, harmonia: None }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("lines,spine")?;
-        let parts = [
-            (self.grid, "grid"),
-            (self.columns, "columns"),
-            (self.packed, "packed"),
-            (self.classic, "classic"),
-            (self.wide, "wide"),
-        ];
-        for (_, name) in parts.into_iter().filter(|(wanted, _)| *wanted) {
-            write!(f, ",{name}")?;
-        }
-        match self.harmonia {
-            Some(Harmonia { fanout, fill_percent }) => write!(f, ",harmonia:{fanout}:{fill_percent}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The layouts of this version, for messages.
-const USABLE: &str =
-    "use lines,spine and optionally grid, columns, packed, classic, wide, harmonia[:FANOUT[:PERCENT]]";
-
-/// The reason why a text is not a layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayoutError {
-    /// The fault, with the text that caused it.
-    pub what: String,
-    /// What to write instead.
-    pub advice: &'static str,
-}
-
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.advice)
-    }
-}
-
-impl std::error::Error for LayoutError {}
-
-impl FromStr for Layout {
-    type Err = LayoutError;
-
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let refused = |what: String| LayoutError { what, advice: USABLE };
-        let mut layout = Self { grid: false, ..Self::default() };
-        let (mut lines, mut spine) = (false, false);
-        for part in text.split(',') {
-            match part {
-                "lines" => lines = true,
-                "spine" => spine = true,
-                "grid" => layout.grid = true,
-                "columns" => layout.columns = true,
-                "packed" => layout.packed = true,
-                "classic" => layout.classic = true,
-                "wide" => layout.wide = true,
-                "btree" => return Err(refused(format!("unsupported layout '{text}'"))),
-                _ => match part
-                    .strip_prefix("harmonia")
-                    .filter(|rest| rest.is_empty() || rest.starts_with(':'))
-                {
-                    Some(rest) => layout.harmonia = Some(harmonia(part, rest)?),
-                    None => return Err(refused(format!("unknown layout '{part}'"))),
-                },
-            }
-        }
-        if !(lines && spine) {
-            return Err(refused(format!("unsupported layout '{text}'")));
-        }
-        Ok(layout)
-    }
-}
-
-/// Parses `rest`, the text after `harmonia` in `part`.
-fn harmonia(part: &str, rest: &str) -> Result<Harmonia, LayoutError> {
-    let mut shape = Harmonia::default();
-    for (number, text) in rest.split(':').skip(1).enumerate() {
-        let value = text.parse().map_err(|_| LayoutError {
-            what: format!("invalid number '{text}' in '{part}'"),
-            advice: "use harmonia:FANOUT:PERCENT",
-        })?;
-        match number {
-            0 => shape.fanout = value,
-            1 => shape.fill_percent = value,
-            _ => shape.fanout = 0,
-        }
-    }
-    if shape.is_sound() {
-        return Ok(shape);
-    }
-    Err(LayoutError {
-        what: format!("invalid tree '{part}'"),
-        advice: "use harmonia:FANOUT:PERCENT, with a fanout of 8 to 128 and nodes 50 to 100 percent full",
-    })
-}
-
 /// Options of a build.
 ///
-/// Only `unique`, `grid`, `columns`, `packed`, `classic`, `wide`, `harmonia` and `generation` determine the
-/// bytes of the file. If the file replaces an index, the generation and the lineage of that index do, too.
+/// Only `unique`, `generation` and the sections determine the bytes of the file. If the file replaces an index,
+/// the generation and the lineage of that index do, too.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Treatment of equal keys; `None` keeps them all.
@@ -216,33 +59,37 @@ pub struct BuildOptions {
     /// Also replace a file that is not a Pleach file. Otherwise the target must be missing, empty or a Pleach
     /// file.
     pub force: bool,
+    /// Add the spine. Without any search structure look-ups bisect the tuple lines.
+    pub spine: bool,
     /// Add a grid, if keys of 4 or 8 bytes are spread evenly enough: look-ups take half the time.
     pub grid: bool,
     /// Add sorted columns to the tuple lines.
     pub columns: bool,
     /// Add a compressed column of the keys, which must be numbers of 4 or 8 bytes.
     pub packed: bool,
-    /// Add the classic FAST tree, for measurements. Its words are in memory while it is built.
-    pub classic: bool,
+    /// Add a FAST tree.
+    pub fast: Option<Fast>,
     /// Make words as long as numeric keys, even if shorter ones tell them apart.
     pub wide: bool,
     /// Add Harmonia's B+tree.
     pub harmonia: Option<Harmonia>,
+    /// Add the contiguous B+tree.
+    pub btree: Option<Btree>,
 }
 
 impl BuildOptions {
     /// Returns the requested sections.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        let Self { grid, columns, packed, classic, wide, harmonia, .. } = *self;
-        Layout { grid, columns, packed, classic, wide, harmonia }
+        let Self { spine, grid, columns, packed, fast, wide, harmonia, btree, .. } = *self;
+        Layout { spine, grid, columns, packed, fast, wide, harmonia, btree }
     }
 
     /// Replaces the requested sections.
     #[must_use]
     pub fn with_layout(self, layout: Layout) -> Self {
-        let Layout { grid, columns, packed, classic, wide, harmonia } = layout;
-        Self { grid, columns, packed, classic, wide, harmonia, ..self }
+        let Layout { spine, grid, columns, packed, fast, wide, harmonia, btree } = layout;
+        Self { spine, grid, columns, packed, fast, wide, harmonia, btree, ..self }
     }
 }
 
@@ -258,12 +105,14 @@ impl Default for BuildOptions {
             keep: None,
             inputs: Vec::new(),
             force: false,
+            spine: true,
             grid: true,
             columns: false,
             packed: false,
-            classic: false,
+            fast: None,
             wide: false,
             harmonia: None,
+            btree: None,
         }
     }
 }

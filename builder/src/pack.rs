@@ -4,11 +4,9 @@
 //! types are known, so it compiles to a few wide moves per line. Spilled runs are kept as tuple lines, too:
 //! one packing, one unpacking, and no padding bytes of structs.
 
-use crate::classic::{self, ClassicError};
 use crate::error::BuildError;
 use crate::parallel;
 use crate::source::Column;
-use pleach_format::classic::Geometry;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
@@ -21,8 +19,6 @@ pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
     fn take(column: &mut Column) -> Vec<Self>;
     /// Makes a column of these words.
     fn give(words: Vec<Self>) -> Column;
-    /// Builds the classic tree of sorted words: [`crate::classic::build`].
-    fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError>;
 }
 
 /// Value bits that the builder can find in a column.
@@ -53,9 +49,6 @@ macro_rules! lanes {
                 match column { Column::$variant(words) => Some(words), _ => None }
             }
             lanes!(@ memory $variant);
-            fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError> {
-                classic::build(words, geometry, classic::Vectors::Best, out)
-            }
         }
     };
     (@ ValueLane $word:ident $variant:ident) => {

@@ -219,11 +219,23 @@ impl HarmoniaGeometry {
     /// # Errors
     /// [`FormatError::Truncated`] if `section` is shorter than the tree.
     pub fn lower_bound<W: Word>(&self, section: &[u8], query: W) -> Result<u64, FormatError> {
-        let slice = |at: u64, bytes: u64| {
+        self.lower_bound_by(query, |at, bytes| {
             let short = FormatError::Truncated { expected: self.bytes, found: section.len() as u64 };
             usize::try_from(at).ok().and_then(|at| section.get(at..)?.get(..bytes as usize)).ok_or(short)
-        };
-        let below = |node: u64| -> Result<u64, FormatError> {
+        })
+    }
+
+    /// Does the same with bytes that `slice` returns: `bytes` of them from byte `at` of the section on, all of
+    /// which are inside it.
+    ///
+    /// # Errors
+    /// Those of `slice`.
+    pub fn lower_bound_by<'s, W: Word, E>(
+        &self,
+        query: W,
+        slice: impl Fn(u64, u64) -> Result<&'s [u8], E>,
+    ) -> Result<u64, E> {
+        let below = |node: u64| -> Result<u64, E> {
             let words = slice(node * self.stride_bytes, self.stride_bytes)?;
             Ok(words.chunks_exact(W::BYTES).filter(|word| W::read(word) < query).count() as u64)
         };

@@ -103,8 +103,8 @@ pub const CHILD_LINES_MAX: u64 = 128;
 pub struct SpineGeometry {
     /// Levels, bottom first; the last has exactly one line. Empty if there is at most one group of tuple lines.
     pub levels: Vec<Level>,
-    /// Tuple lines in a group, which is a child of level 0: a power of two, at most [`CHILD_LINES_MAX`]. The last
-    /// group may have fewer.
+    /// Tuple lines in a group, which is a child of level 0: a power of two, at most [`CHILD_LINES_MAX`] unless
+    /// there is no spine. The last group may have fewer.
     pub child_lines: u64,
     /// Bytes of all levels, each padded to whole pairs of lines.
     pub bytes: u64,
@@ -139,5 +139,12 @@ impl SpineGeometry {
             bytes = bytes.checked_add(align_up(level.lines.checked_mul(LINE_BYTES as u64)?, ARRAY_ALIGN)?)?;
         }
         Some(Self { levels, child_lines, bytes })
+    }
+
+    /// Returns what takes the place of a spine in a file without one: no levels, and all tuple lines in one group.
+    #[must_use]
+    pub fn none(tuple_lines: u64) -> Self {
+        let child_lines = tuple_lines.max(1).checked_next_power_of_two().unwrap_or(1 << 63);
+        Self { levels: Vec::new(), child_lines, bytes: 0 }
     }
 }

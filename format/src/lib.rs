@@ -14,12 +14,13 @@
 //!                 PACK   compressed key column            packed.rs
 //!                 FAST   FAST tree                        classic/
 //!                 HARM   Harmonia region                  harmonia.rs
+//!                 BTRE   contiguous B+tree                btree.rs
 //!                 SUMS   a CRC32 of every 8 KiB block     checksum.rs
 //!                 SUM2   the sums of SUMS                 checksum.rs
-//! last 8 KiB      copies of section table and superblock  view.rs
+//! last 8 KiB      copies of section table and superblock  header.rs
 //! ```
 //!
-//! META, LINE, SPIN, SUMS and SUM2 are in every file. Another section is present only if the types or the
+//! META, LINE, SUMS and SUM2 are in every file. Another section is present only if the types or the
 //! options of a build require it.
 //!
 //! The crate contains the layout arithmetic shared by the builder, the reader and the tools, and a checked
@@ -54,6 +55,7 @@ macro_rules! offset_in {
 }
 
 mod bits;
+pub mod btree;
 mod cache_line;
 pub mod checksum;
 mod chunk;
@@ -62,8 +64,10 @@ pub mod column;
 pub mod cpu;
 pub mod decode;
 mod error;
+mod find;
 pub mod grid;
 pub mod harmonia;
+mod header;
 pub mod key;
 pub mod layout;
 pub mod line;

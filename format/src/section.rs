@@ -4,8 +4,8 @@ mod parameters;
 pub(crate) mod rows;
 
 pub use parameters::{
-    ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LEVELS_MAX, LineParameters,
-    PARAMETERS_BYTES, PackedParameters, Parameters, SpineParameters,
+    BtreeParameters, ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LEVELS_MAX,
+    LineParameters, PARAMETERS_BYTES, PackedParameters, Parameters, SpineParameters,
 };
 pub use rows::{Need, SECTIONS, SectionKind, Tag};
 

@@ -1,6 +1,6 @@
 //! Places and counts that other crates rest on, by hand or against a naive count.
 
-use pleach_format::classic::packed::{Form, Paged, Partial, align};
+use pleach_format::classic::paged::{Form, PageRecord, Paged, align};
 use pleach_format::classic::{self, SLACK_BYTES};
 use pleach_format::column::ColumnGeometry;
 use pleach_format::grid::{CELLS, GridGeometry, Parts, Place, Segment, marks_before};
@@ -202,17 +202,15 @@ fn nodes_of_a_harmonia_tree() {
 
 #[test]
 fn pages_of_compressed_trees() {
-    let aligned = [0, 1, 2, 3, 4, 5, 31, 32, 33, 63, 64, 65, 1000].map(align);
-    assert_eq!(aligned, [1, 1, 2, 4, 4, 8, 32, 32, 64, 64, 64, 64, 64]);
+    let aligned = [0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000].map(align);
+    assert_eq!(aligned, [16, 16, 16, 16, 32, 32, 32, 64, 64, 64, 64, 64]);
     assert_eq!([0, 1, 64, 65].map(Paged::bytes), [0, 64, 64, 128].map(|bytes| bytes + SLACK_BYTES));
-    for (keys, key_bytes, form) in [
-        (5000, 8, Form::Delta),
-        (300, 4, Form::Delta),
-        (5000, 16, Form::Partial { first: 16 }),
-        (5000, 16, Form::Partial { first: 8 }),
-    ] {
+    for (keys, key_bytes, form) in
+        [(5000, 8, Form::Delta), (300, 4, Form::Delta), (5000, 16, Form::Partial), (5000, 8, Form::Auto)]
+    {
         // Pages of six levels.
-        let geometry = classic::Geometry { keys, key_bytes, d_k: 2, d_l: 3, d_p: 6, padded: false };
+        let geometry =
+            classic::Geometry { keys, key_bytes, d_k: 2, d_l: 3, d_p: 6, padded: false, aligned: false };
         let paged = Paged::new(geometry, form).expect("a tree");
         let (stored, back) = (classic::section::store(&geometry, form), (geometry, form));
         let line_bytes = FastParameters::from(stored).line_bytes.get();
@@ -233,14 +231,16 @@ fn pages_of_compressed_trees() {
             }
         }
         assert_eq!(paged.pages(), pages);
-        let Form::Partial { first } = form else { continue };
-        assert!(paged.tree(first).is_some());
+        assert!([2, 4, 8, 16].iter().all(|&width| paged.tree(width).is_some() == (width <= key_bytes)));
     }
     // Nothing is known of what is under the last nibble of a full word; of another one all is.
-    let record = |mask| Partial { reference: 0, mask };
-    assert_eq!(record(0xF0).agreed(32), !0xF0);
-    assert_eq!(record(0xFF00).agreed(8), !0xFFFF);
-    assert_eq!(record(0).agreed(8), u128::MAX);
+    let agreed = |kept, width| {
+        let record = PageRecord { kept, width, ..PageRecord::default() };
+        record.agreed(record.mask())
+    };
+    assert_eq!(agreed(2, 4), !0xF0);
+    assert_eq!(agreed(0xF0, 2), !0xFFFF_FFFF);
+    assert_eq!(agreed(0, 2), u128::MAX);
 }
 
 #[test]

@@ -6,11 +6,9 @@
 
 use super::pieces::sized;
 use super::{Check, Code, ReadAt};
-use pleach_format::classic::packed::Paged;
-use pleach_format::classic::section::load;
+use pleach_format::classic::paged::Paged;
 use pleach_format::classic::{SLACK_BYTES, Tree};
 use pleach_format::line::{self, Line};
-use pleach_format::section::Tag;
 use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -26,21 +24,9 @@ const WINDOW_LINES: u64 = sized(1 << 14, 8);
 
 impl<R: ReadAt> Check<'_, R> {
     pub(super) fn check_classic(&self, header: &Header) -> io::Result<()> {
-        let Some(section) = header.section(Tag::FAST) else { return Ok(()) };
-        let (offset, length) = (section.offset(), section.entry.length.get());
-        let wrong = |expected: &str, found: String, text: &str| {
-            self.rule(Code::Classic, "FAST", offset, length, expected, found, text);
-            Ok(())
-        };
-        let shown = format!("{:?}", section.entry.parameters);
-        let Some((geometry, form)) = load(&section.entry.parameters, section.entry.elements.get()) else {
-            return wrong("a tree", shown, "parameters must be those of a tree");
-        };
-        if geometry.keys != header.tuples || geometry.key_bytes as usize != header.geometry.key_bytes {
-            let expected = format!("{} words of {} bytes", header.tuples, header.geometry.key_bytes);
-            return wrong(&expected, shown, "a tree must hold the words of the tuples");
-        }
-        if let Some(paged) = Paged::new(geometry, form) {
+        let Some((offset, shape)) = header.fast else { return Ok(()) };
+        let (geometry, length) = (shape.geometry, shape.bytes);
+        if let Some(paged) = Paged::new(geometry, shape.form) {
             return match geometry.key_bytes {
                 4 => self.check_paged::<u32>(header, (offset, length), &paged),
                 8 => self.check_paged::<u64>(header, (offset, length), &paged),
@@ -48,9 +34,6 @@ impl<R: ReadAt> Check<'_, R> {
             };
         }
         let Some(tree) = geometry.tree() else { return Ok(()) };
-        if length != tree.bytes() {
-            return wrong(&tree.bytes().to_string(), length.to_string(), "length must be that of the slots");
-        }
         let slots_end = tree.slots() * u64::from(geometry.key_bytes);
         debug_assert!(tree.bytes() - slots_end < LINE_BYTES + SLACK_BYTES);
         self.check_zeros("FAST", (offset + slots_end, offset + length))?;

@@ -75,6 +75,8 @@ codes! {
     Harmonia = "harmonia";
     /// The FAST tree does not agree with the tuple lines.
     Classic = "classic";
+    /// The contiguous B+tree does not agree with the tuple lines.
+    Btree = "btree";
 }
 
 impl fmt::Display for Code {

@@ -8,6 +8,7 @@
 //! Broken rules are reported only if all sums are correct, since one damaged block can break many rules.
 
 mod advice;
+mod btree;
 mod classic;
 mod code;
 mod columns;
@@ -516,12 +517,13 @@ impl<'a, R: ReadAt> Check<'a, R> {
 
     /// Returns the checks of sections beyond their sums, with the sections that each reads, in the order in which
     /// they run.
-    fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 7] {
+    fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 8] {
         [
             (&[Tag::GRID, Tag::LINE], Self::check_lines_and_grid),
             (&[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES], Self::check_columns),
             (&[Tag::PACK], Self::check_packed),
             (&[Tag::HARMONIA], Self::check_harmonia),
+            (&[Tag::BTREE], Self::check_btree),
             (&[Tag::FAST], Self::check_classic),
             (&[Tag::SPINE], Self::check_spine_lines),
             (&[Tag::META], Self::check_meta),

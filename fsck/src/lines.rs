@@ -63,6 +63,7 @@ impl<R: ReadAt> Check<'_, R> {
                     let slots = children.start as usize..children.end.min(level.fanout as u64 - 1) as usize;
                     ascend(run, header) && are_parted::<W>(&run[1..], header, level.encoding, &line, slots)
                 }
+                (Some(run), None) if next < header.lines => ascend(run, header),
                 _ => false,
             };
             if !is_plain {

@@ -7,7 +7,7 @@
 use super::classic::WINDOW_SLOTS;
 use super::pieces::sized;
 use super::{Check, Code, ReadAt};
-use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, align};
+use pleach_format::classic::paged::{Form, PageRecord, Paged};
 use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::io;
@@ -15,14 +15,7 @@ use std::io;
 /// Number of pages whose records are read at once.
 const PAGES: u64 = sized(1 << 12, 2);
 
-/// Content of a page's record.
-#[derive(Clone, Copy)]
-enum PageRecord {
-    Delta(Delta),
-    Partial(Partial),
-}
-
-/// One page, and its place in the tree and in the section.
+/// One page of the tree.
 #[derive(Clone, Copy)]
 struct Page {
     level: usize,
@@ -30,24 +23,15 @@ struct Page {
     record: PageRecord,
     /// Offset of the record in the file.
     record_at: u64,
-    width: u32,
-    place: u64,
 }
 
-impl Page {
-    /// Returns the word of a key, widened; `None` if the record has no word for it.
-    fn word(&self, key: u128) -> Option<u128> {
-        match self.record {
-            PageRecord::Delta(delta) => {
-                let word = key.checked_sub(delta.base.into())?;
-                (word >> (8 * self.width) == 0).then_some(word)
-            }
-            PageRecord::Partial(partial) => {
-                let agreed = partial.agreed(8 * self.width);
-                ((key ^ partial.reference) & agreed == 0).then(|| partial.word(key))
-            }
-        }
+/// Returns the word of a key, widened; `None` if a page with this record has no word for it.
+fn word_of(record: &PageRecord, key: u128) -> Option<u128> {
+    if record.kept == 0 {
+        let word = key.checked_sub(record.base)?;
+        return (word <= u128::MAX >> (128 - 8 * record.width)).then_some(word);
     }
+    ((key ^ record.base) & record.agreed(record.mask()) == 0).then(|| record.packed(key))
 }
 
 impl<R: ReadAt> Check<'_, R> {
@@ -60,12 +44,6 @@ impl<R: ReadAt> Check<'_, R> {
     ) -> io::Result<()> {
         let record_bytes = paged.record_bytes() as u64;
         let records_end = paged.pages() * record_bytes;
-        if length < Paged::bytes(paged.pages_at()) {
-            let expected = format!("at least {}", Paged::bytes(paged.pages_at()));
-            let text = "there must be a record of each page";
-            self.rule(Code::Classic, "FAST", offset, length, expected, length, text);
-            return Ok(());
-        }
         self.check_zeros("FAST", (offset + records_end, offset + paged.pages_at()))?;
         let mut end = paged.pages_at();
         for (level, pages) in paged.levels().iter().enumerate() {
@@ -80,12 +58,13 @@ impl<R: ReadAt> Check<'_, R> {
                 let mut found = Vec::with_capacity(records.len() / record_bytes as usize);
                 for (number, record) in numbers.zip(records.chunks_exact(record_bytes as usize)) {
                     let at = offset + (first + number) * record_bytes;
-                    let Some(page) = self.placed::<W>(paged, level, number, record, at, end) else {
+                    let Some(page) = self.placed(paged, (level, number), record, at, end) else {
                         // The places of all pages after it depend on this one.
                         return Ok(());
                     };
-                    let page_bytes = paged.page_bytes(page.width, level, usize::from(number == pages.last));
-                    let page_end = page.place + page_bytes.unwrap_or(0);
+                    let page_bytes =
+                        paged.page_bytes(page.record.width, level, usize::from(number == pages.last));
+                    let page_end = page.record.place + page_bytes.unwrap_or(0);
                     if Paged::bytes(page_end) > length {
                         let text = "pages must end inside the section";
                         self.rule(
@@ -99,7 +78,7 @@ impl<R: ReadAt> Check<'_, R> {
                         );
                         return Ok(());
                     }
-                    self.check_zeros("FAST", (offset + end, offset + page.place))?;
+                    self.check_zeros("FAST", (offset + end, offset + page.record.place))?;
                     end = page_end;
                     found.push(page);
                 }
@@ -118,61 +97,37 @@ impl<R: ReadAt> Check<'_, R> {
 
     /// Returns the page of a record at byte `at` of the file, if the record is valid and the page is in its
     /// correct place: the page before it ends at `end`.
-    fn placed<W: Word>(
+    fn placed(
         &self,
         paged: &Paged,
-        level: usize,
-        number: u64,
+        (level, number): (usize, u64),
         bytes: &[u8],
         at: u64,
         end: u64,
     ) -> Option<Page> {
         let part = usize::from(number == paged.levels()[level].last);
         let wrong = |expected: String, found: String| {
-            self.rule(
-                Code::Classic,
-                "FAST",
-                at,
-                bytes.len() as u64,
-                expected,
-                found,
-                "a page must have its record",
-            );
+            let text = "a page must have its record";
+            self.rule(Code::Classic, "FAST", at, bytes.len() as u64, expected, found, text);
             None
         };
-        if let Form::Partial { first } = paged.form() {
-            let record = Partial::decode(bytes.first_chunk::<PARTIAL_BYTES>()?);
-            let width = if level == 0 { first } else { 4 };
-            let place = paged.partial_places().0.get(level)? + number * paged.partial_stride(width, level);
-            let nibbles = (0..32).all(|nibble| matches!(record.mask >> (4 * nibble) & 15, 0 | 15));
-            if !nibbles || record.mask.count_ones() > 8 * width {
-                return wrong(format!("at most {} whole nibbles", 2 * width), format!("{:x}", record.mask));
-            }
-            return Some(Page {
-                level,
-                number,
-                record: PageRecord::Partial(record),
-                record_at: at,
-                width,
-                place,
-            });
-        }
-        let record = Delta::decode(*bytes.first_chunk::<DELTA_BYTES>()?);
+        let key_bytes = paged.geometry().key_bytes;
+        let record = PageRecord::decode(key_bytes, bytes)?;
         let Some(page_bytes) = paged.page_bytes(record.width, level, part) else {
-            return wrong(format!("words of 2 to {} bytes", W::BYTES), record.width.to_string());
+            return wrong(format!("words of 2 to {key_bytes} bytes"), record.width.to_string());
         };
-        let place = end.next_multiple_of(align(page_bytes));
+        if !record.is_sound(key_bytes) || paged.form() == Form::Delta && record.kept != 0 {
+            let most = if paged.form() == Form::Delta { 0 } else { 2 * record.width };
+            return wrong(format!("at most {most} nibbles"), format!("{:x}", record.kept));
+        }
+        let place = paged.place(page_bytes, end);
         if record.place != place {
             return wrong(format!("place {place}"), record.place.to_string());
         }
-        Some(Page {
-            level,
-            number,
-            record: PageRecord::Delta(record),
-            record_at: at,
-            width: record.width,
-            place,
-        })
+        if record.encode(key_bytes)[..bytes.len()] != *bytes {
+            return wrong("zeros in reserved bytes".to_owned(), format!("{bytes:02x?}"));
+        }
+        Some(Page { level, number, record, record_at: at })
     }
 
     /// Checks the words of a page, and the smallest key in its record.
@@ -184,18 +139,16 @@ impl<R: ReadAt> Check<'_, R> {
         page: &Page,
     ) -> io::Result<()> {
         let Some((tree, level)) =
-            paged.tree(page.width).and_then(|tree| Some((tree, tree.pages().get(page.level)?)))
+            paged.tree(page.record.width).and_then(|tree| Some((tree, tree.pages().get(page.level)?)))
         else {
             return Ok(());
         };
         let (first, part) = level.page(page.number);
-        let width = u64::from(page.width);
+        let record = &page.record;
+        let width = u64::from(record.width);
         let lowest = (page.number << (level.levels + level.below)) + (1 << level.below) - 1;
         let lowest = self.words_at::<W>(header, &[Some(lowest).filter(|&rank| rank < header.tuples)])?[0];
-        let (expected, found) = match page.record {
-            PageRecord::Delta(delta) => (lowest.map_or(0, Word::to_u128), delta.base.into()),
-            PageRecord::Partial(partial) => (lowest.map_or(u128::MAX, Word::to_u128), partial.reference),
-        };
+        let (expected, found) = (lowest.map_or(0, Word::to_u128), record.base);
         if expected != found {
             let text = "a record must name the smallest key of its page";
             let (expected, found) = (format!("{expected:x}"), format!("{found:x}"));
@@ -205,20 +158,20 @@ impl<R: ReadAt> Check<'_, R> {
         for from in (0..level.slots[part]).step_by(WINDOW_SLOTS as usize) {
             let slots = from..(from + WINDOW_SLOTS).min(level.slots[part]);
             let bytes =
-                self.read(offset + page.place + slots.start * width, (slots.end - slots.start) * width)?;
+                self.read(offset + record.place + slots.start * width, (slots.end - slots.start) * width)?;
             let ranks: Vec<Option<u64>> = slots
                 .clone()
                 .map(|slot| tree.index_of(first + slot).filter(|&rank| rank < header.tuples))
                 .collect();
             let keys = self.words_at::<W>(header, &ranks)?;
-            let free = u128::MAX >> (128 - 8 * page.width);
+            let free = u128::MAX >> (128 - 8 * record.width);
             for ((slot, key), bytes) in slots.zip(keys).zip(bytes.chunks_exact(width as usize)) {
                 let mut word = [0; 16];
                 word[..bytes.len()].copy_from_slice(bytes);
                 let found = u128::from_le_bytes(word);
-                let expected = key.map_or(Some(free), |key| page.word(key.to_u128()));
+                let expected = key.map_or(Some(free), |key| word_of(record, key.to_u128()));
                 if expected != Some(found) {
-                    let at = offset + page.place + slot * width;
+                    let at = offset + record.place + slot * width;
                     let expected =
                         expected.map_or("a key of the page".to_owned(), |word| format!("{word:x}"));
                     let text = "a slot must hold the word of its key";

@@ -3,7 +3,7 @@
 //!
 //! Files are the golden ones, and some of the kit's: nothing here builds or searches.
 
-use pleach_format::classic::packed::{DELTA_BYTES, Form, Paged};
+use pleach_format::classic::paged::{Form, PageRecord, Paged};
 use pleach_format::classic::{self, Tree};
 use pleach_format::section::{Entry, SpineParameters, Tag};
 use pleach_format::view::{HEAD_BYTES, Section};
@@ -52,7 +52,7 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
     let mut tried = 0;
     for (name, whole) in golden() {
         let there = header(&whole);
-        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::FAST, Tag::KEYS, Tag::VALUES] {
+        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::BTREE, Tag::FAST, Tag::KEYS, Tag::VALUES] {
             // Byte strings are stored only in their columns: others would be the keys of another file.
             let is_free = tag == Tag::KEYS && there.key_type.is_bytes()
                 || tag == Tag::VALUES && there.value_type.is_bytes();
@@ -65,7 +65,15 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
                 let is_segment = there
                     .grid
                     .is_some_and(|(grid, shape)| tag == Tag::GRID && (at as u64) < grid + shape.units_at);
-                let is_it = |it: &Finding| covers(it, at) || is_segment && it.section == "GRID";
+                // What a record says of its page's words shows in the words.
+                let is_record = tag == Tag::FAST
+                    && there.fast.is_some_and(|(offset, shape)| {
+                        let paged = Paged::new(shape.geometry, shape.form);
+                        paged.is_some_and(|paged| (at as u64) < offset + paged.pages_at())
+                    });
+                let is_it = |it: &Finding| {
+                    covers(it, at) || is_segment && it.section == "GRID" || is_record && it.section == "FAST"
+                };
                 assert!(findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
                 tried += 1;
             }
@@ -134,8 +142,6 @@ fn lists_of_sums_stand_in_order() {
     );
 }
 
-/// Returns true if two entries lay out the pages of a classic tree alike, as small trees do with some other
-/// depths.
 /// The keys of a file by a header of it or of a forgery: runs that no word uses can be others.
 fn keys(whole: &[u8], there: &Header) -> Option<Vec<u128>> {
     let key = |rank: u64| {
@@ -147,24 +153,25 @@ fn keys(whole: &[u8], there: &Header) -> Option<Vec<u128>> {
     (0..there.tuples).map(key).collect()
 }
 
+/// Returns true if two entries lay out the pages of a classic tree alike, as small trees do with some other
+/// depths.
 fn is_same_tree(one: &Entry, other: Option<&Section>, tree: &[u8]) -> bool {
     let places = |entry: &Entry| {
         let keys = entry.elements.get();
         let slots = |tree: &Tree| (0..keys).map(|index| tree.slot_of(index)).collect::<Vec<_>>();
         let (geometry, form) = classic::section::load(&entry.parameters, keys)?;
         if form == Form::Full {
-            return Some((form, Vec::new(), vec![slots(&geometry.tree()?)]));
+            return Some((true, Vec::new(), vec![slots(&geometry.tree()?)]));
         }
-        // With delta, words of some widths may occur on no page, or on one without keys, whose base is 0.
-        let has_keys = |record: &&[u8]| record[..8] != [0; 8];
+        // Words of some widths may occur on no page, or on one without keys, whose base is 0. All compressed forms
+        // have the same pages.
         let paged = Paged::new(geometry, form)?;
-        let records = tree.chunks(DELTA_BYTES).take(paged.pages() as usize);
-        let widths = match form {
-            Form::Partial { first } => BTreeSet::from([4, first]),
-            _ => records.filter(has_keys).map(|record| u32::from(record[8])).collect(),
-        };
+        let records = tree.chunks(paged.record_bytes()).take(paged.pages() as usize);
+        let records = records.filter_map(|record| PageRecord::decode(geometry.key_bytes, record));
+        let widths: BTreeSet<u32> =
+            records.filter(|record| record.base != 0).map(|record| record.width).collect();
         let slots = widths.into_iter().map(|width| paged.tree(width).map(slots));
-        Some((form, paged.records().to_vec(), slots.collect::<Option<_>>()?))
+        Some((false, paged.records().to_vec(), slots.collect::<Option<_>>()?))
     };
     let (one, other) = (places(one), other.and_then(|other| places(&other.entry)));
     one.is_some() && one == other

@@ -16,198 +16,9 @@
 //! This builder and search are the reference for those in `kernels/btree.cu`; the builders make the same
 //! bytes.
 
+pub use pleach_format::btree::{BtreeLevel as Level, LEVELS_MAX, Node, ORDER_MIN, Shape};
+pub use pleach_format::btree::{SHAPE_ORDER_MAX as ORDER_MAX, TUPLES_MAX};
 use pleach_format::key::Word;
-
-/// Minimum number of children of a full node.
-pub const ORDER_MIN: u32 = 4;
-/// Maximum number of children of a full node: P-ary search needs a key for each of up to 1024 threads.
-pub const ORDER_MAX: u32 = 1025;
-/// Maximum number of tuples: indices have 48 bits.
-pub const TUPLES_MAX: u64 = 1 << 46;
-/// Maximum number of levels, leaves included: those of [`TUPLES_MAX`] with [`ORDER_MIN`].
-pub const LEVELS_MAX: usize = 24;
-
-/// A level of nodes, which share its items: children, or keys of leaves. The same as in btree.cu.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Level {
-    /// Index of its first node, counted from the root.
-    pub first_node: u64,
-    /// Number of nodes.
-    pub nodes: u64,
-    /// Number of items of all nodes.
-    pub items: u64,
-    /// Number of items of the last node.
-    pub last: u64,
-}
-
-/// Layout of a tree of some order and number of tuples.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    order: u32,
-    tuples: u64,
-    levels: Vec<Level>,
-}
-
-/// Returns the number of items of the last node, if nodes hold `items` in all and `full` each.
-fn last_items(items: u64, full: u64, half: u64) -> u64 {
-    let rest = items - (items.div_ceil(full) - 1) * full;
-    if rest < half && items > full { (full + rest) / 2 } else { rest }
-}
-
-impl Shape {
-    /// Computes the layout; `None` if the order or the number of tuples is out of range. Without tuples there
-    /// is no node.
-    #[must_use]
-    pub fn new(order: u32, tuples: u64) -> Option<Self> {
-        if !(ORDER_MIN..=ORDER_MAX).contains(&order) || tuples > TUPLES_MAX {
-            return None;
-        }
-        let mut levels = Vec::new();
-        // A leaf has at least half of its keys, a node above it at least half of its children.
-        let (mut items, mut full, mut half) = (tuples, u64::from(order - 1), u64::from(order / 2));
-        while items > 0 {
-            let nodes = items.div_ceil(full);
-            levels.push(Level { first_node: 0, nodes, items, last: last_items(items, full, half) });
-            if nodes == 1 {
-                break;
-            }
-            (items, full, half) = (nodes, u64::from(order), u64::from(order.div_ceil(2)));
-        }
-        levels.reverse();
-        let mut first_node = 0;
-        for level in &mut levels {
-            level.first_node = first_node;
-            first_node += level.nodes;
-        }
-        Some(Self { order, tuples, levels })
-    }
-
-    /// Returns the maximum number of children of a node.
-    #[must_use]
-    pub fn order(&self) -> u32 {
-        self.order
-    }
-
-    /// Returns the number of tuples.
-    #[must_use]
-    pub fn tuples(&self) -> u64 {
-        self.tuples
-    }
-
-    /// Returns the levels from the root to the leaves.
-    #[must_use]
-    pub fn levels(&self) -> &[Level] {
-        &self.levels
-    }
-
-    /// Returns the number of key slots per node.
-    #[must_use]
-    pub fn slots_of_node(&self) -> u64 {
-        u64::from(self.order - 1).next_multiple_of(4)
-    }
-
-    /// Returns the number of nodes of all levels.
-    #[must_use]
-    pub fn nodes(&self) -> u64 {
-        self.levels.last().map_or(0, |leaves| leaves.first_node + leaves.nodes)
-    }
-
-    /// Returns the number of key slots of all nodes.
-    #[must_use]
-    pub fn slots(&self) -> u64 {
-        self.nodes() * self.slots_of_node()
-    }
-
-    /// Returns the items of a node of a level.
-    #[must_use]
-    pub fn items(&self, level: usize, node: u64) -> std::ops::Range<u64> {
-        let full = u64::from(if level + 1 == self.levels.len() { self.order - 1 } else { self.order });
-        let those = self.levels[level];
-        let start = |node| {
-            if node + 1 < those.nodes {
-                node * full
-            } else if node < those.nodes {
-                those.items - those.last
-            } else {
-                those.items
-            }
-        };
-        start(node)..start(node + 1)
-    }
-}
-
-/// Metadata of a node. Indices have 48 bits: low halves, then the high parts of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Node {
-    first_key: u32,
-    first: u32,
-    high: u32,
-    count: u32,
-}
-
-/// Bit of the leaf flag.
-const LEAF: u32 = 1 << 31;
-
-impl Node {
-    /// Bytes of the metadata.
-    pub const BYTES: usize = 16;
-
-    /// Creates the metadata of a node with `count` keys from slot `first_key` on; `first` is its first child,
-    /// or its first value's rank.
-    #[must_use]
-    pub fn new(count: u32, first_key: u64, first: u64, is_leaf: bool) -> Self {
-        Self {
-            first_key: first_key as u32,
-            first: first as u32,
-            high: (first_key >> 32) as u32 | ((first >> 32) as u32) << 16,
-            count: count | if is_leaf { LEAF } else { 0 },
-        }
-    }
-
-    /// Returns the number of keys.
-    #[must_use]
-    pub fn count(self) -> u32 {
-        self.count & 0xFFFF
-    }
-
-    /// Returns the slot of the first key.
-    #[must_use]
-    pub fn first_key(self) -> u64 {
-        u64::from(self.high & 0xFFFF) << 32 | u64::from(self.first_key)
-    }
-
-    /// Returns the index of the first child; for a leaf, the rank of its first key.
-    #[must_use]
-    pub fn first(self) -> u64 {
-        u64::from(self.high >> 16) << 32 | u64::from(self.first)
-    }
-
-    /// Returns true if the node is a leaf.
-    #[must_use]
-    pub fn is_leaf(self) -> bool {
-        self.count & LEAF != 0
-    }
-
-    /// Returns the bytes in memory.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::BYTES] {
-        let words = [self.first_key, self.first, self.high, self.count];
-        let mut bytes = [0; Self::BYTES];
-        for (part, word) in bytes.chunks_exact_mut(4).zip(words) {
-            part.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// Reads the metadata from its bytes in memory.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        Self { first_key: word(0), first: word(4), high: word(8), count: word(12) }
-    }
-}
 
 /// Place of a query's lower bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,8 +50,8 @@ impl<W: Word> Tree<W> {
         let mut keys = vec![W::MAX; shape.slots() as usize];
         // From the leaves up: the level above takes its separators from the last keys of a level's nodes.
         let mut below: Vec<W> = column.to_vec();
-        for (depth, level) in shape.levels.iter().enumerate().rev() {
-            let is_leaf = depth + 1 == shape.levels.len();
+        for (depth, level) in shape.levels().iter().enumerate().rev() {
+            let is_leaf = depth + 1 == shape.levels().len();
             let first_child = if is_leaf { 0 } else { level.first_node + level.nodes };
             let mut lasts = Vec::with_capacity(level.nodes as usize);
             for node in 0..level.nodes {
@@ -264,16 +75,16 @@ impl<W: Word> Tree<W> {
     pub fn search(&self, query: W) -> Place {
         let slots = self.shape.slots_of_node();
         let mut at = 0;
-        for left in (1..=self.shape.levels.len()).rev() {
+        for left in (1..=self.shape.levels().len()).rev() {
             let node = self.nodes[at as usize];
             let first_key = node.first_key().min(self.shape.slots() - slots) & !3;
-            let count = node.count().min(self.shape.order - 1);
+            let count = node.count().min(self.shape.order() - 1);
             let keys = &self.keys[first_key as usize..][..count as usize];
             let below = keys.partition_point(|key| *key < query);
             let next = node.first() + below as u64;
             if node.is_leaf() || left == 1 {
-                let found = next < self.shape.tuples && keys.get(below) == Some(&query);
-                return Place { rank: next.min(self.shape.tuples), found };
+                let found = next < self.shape.tuples() && keys.get(below) == Some(&query);
+                return Place { rank: next.min(self.shape.tuples()), found };
             }
             at = next.min(self.shape.nodes() - 1);
         }
@@ -357,11 +168,11 @@ mod tests {
                 let column: Vec<u32> = (0..count as u32).collect();
                 let tree = Tree::new(&column, order).unwrap();
                 assert_eq!(tree.nodes.len() as u64, tree.shape.nodes());
-                assert!(tree.shape.levels.len() <= LEVELS_MAX);
+                assert!(tree.shape.levels().len() <= LEVELS_MAX);
                 let (mut child, mut rank) = (1, 0);
                 for (number, node) in tree.nodes.iter().enumerate() {
                     let is_last_level =
-                        tree.shape.levels.last().is_some_and(|leaves| number as u64 >= leaves.first_node);
+                        tree.shape.levels().last().is_some_and(|leaves| number as u64 >= leaves.first_node);
                     assert_eq!(node.is_leaf(), is_last_level);
                     assert_eq!(node.first_key(), number as u64 * tree.shape.slots_of_node());
                     assert!(node.count() < order);
@@ -390,8 +201,8 @@ mod tests {
         for order in ORDERS {
             for tuples in [(1 << 32) - 1, 1 << 32, (1 << 32) + (1 << 20), TUPLES_MAX] {
                 let shape = Shape::new(order, tuples).unwrap();
-                assert!(shape.levels.len() <= LEVELS_MAX && shape.slots() <= 1 << 48);
-                for (depth, level) in shape.levels.iter().enumerate() {
+                assert!(shape.levels().len() <= LEVELS_MAX && shape.slots() <= 1 << 48);
+                for (depth, level) in shape.levels().iter().enumerate() {
                     let items = shape.items(depth, level.nodes - 1);
                     assert_eq!((items.end, items.end - items.start), (level.items, level.last));
                     assert!(level.nodes == 1 || shape.items(depth, level.nodes - 2).end == items.start);
@@ -399,7 +210,7 @@ mod tests {
             }
             assert_eq!(Shape::new(order, TUPLES_MAX + 1), None);
         }
-        assert_eq!(Shape::new(ORDER_MIN, TUPLES_MAX).unwrap().levels.len(), LEVELS_MAX);
+        assert_eq!(Shape::new(ORDER_MIN, TUPLES_MAX).unwrap().levels().len(), LEVELS_MAX);
         assert_eq!((Shape::new(3, 9), Shape::new(ORDER_MAX + 1, 9)), (None, None));
     }
 

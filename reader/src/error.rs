@@ -142,7 +142,7 @@ impl ErrorKind {
             Build::Io { source, .. } => Self::of_io(source),
             Build::ManyFiles { .. } | Build::Threads { .. } => Self::Limit,
             Build::TooLarge { .. } => Self::TooLarge,
-            Build::NotPackable { .. } | Build::Harmonia { .. } => Self::Usage,
+            Build::NotPackable { .. } | Build::Harmonia { .. } | Build::Layout(_) => Self::Usage,
             Build::Base { source, .. } => Self::of_format(source),
             Build::OutOfMemory { .. } | Build::ManyChanges { .. } => Self::OutOfMemory,
             Build::OutputIsInput { .. }
@@ -187,9 +187,9 @@ impl Error {
             Cause::Open(OpenError::Damaged { .. }) | Cause::Read(ReadError::MappingLost) => {
                 ErrorKind::Damaged
             }
-            Cause::Open(OpenError::Isa(_)) | Cause::Read(ReadError::Buffer { .. }) | Cause::Field(_) => {
-                ErrorKind::Usage
-            }
+            Cause::Open(OpenError::Isa(_) | OpenError::Structure { .. })
+            | Cause::Read(ReadError::Buffer { .. })
+            | Cause::Field(_) => ErrorKind::Usage,
             Cause::Open(OpenError::Types { .. }) | Cause::Types(_) | Cause::Asked { .. } => {
                 ErrorKind::TypesDiffer
             }
@@ -219,6 +219,7 @@ impl Error {
                 OpenError::Io { path, .. }
                 | OpenError::Format { path, .. }
                 | OpenError::Damaged { path, .. }
+                | OpenError::Structure { path, .. }
                 | OpenError::Types { path, .. },
             ) => path,
             _ => &self.0.path,
@@ -335,6 +336,13 @@ pub enum OpenError {
     },
     /// This CPU does not have the requested instruction set.
     Isa(crate::Isa),
+    /// The file does not have the requested search structure.
+    Structure {
+        /// Path of the file; empty for bytes in memory.
+        path: PathBuf,
+        /// The structure.
+        structure: crate::Structure,
+    },
     /// The types of the next generation differ from those of the open one, which stays open.
     Types {
         /// Path of the file.
@@ -368,6 +376,12 @@ impl fmt::Display for OpenError {
                 holds.0,
                 holds.1
             ),
+            Self::Structure { path, structure } => write!(
+                f,
+                "{} has no {structure}: choose a structure that `pleach inspect` shows, or build with \
+                 --layout lines,{structure}",
+                at(path)
+            ),
             Self::Isa(isa) => {
                 write!(f, "this CPU does not support {isa}: choose one that `pleach devices` shows")
             }
@@ -382,7 +396,7 @@ impl OpenError {
         match self {
             Self::Format { source, .. } => source.is_damage(),
             Self::Damaged { .. } => true,
-            Self::Io { .. } | Self::Isa(_) | Self::Types { .. } => false,
+            Self::Io { .. } | Self::Isa(_) | Self::Structure { .. } | Self::Types { .. } => false,
         }
     }
 }
@@ -392,7 +406,7 @@ impl error::Error for OpenError {
         match self {
             Self::Io { source, .. } => Some(source),
             Self::Format { source, .. } => Some(source),
-            Self::Damaged { .. } | Self::Isa(_) | Self::Types { .. } => None,
+            Self::Damaged { .. } | Self::Isa(_) | Self::Structure { .. } | Self::Types { .. } => None,
         }
     }
 }

@@ -2,11 +2,16 @@
 
 use crate::arch::Isa;
 use crate::bytes::{Storage, read_at_most};
+use crate::classic::Layout;
 use crate::error::{OpenError, ReadError};
 use crate::identity::Identity;
+use crate::search::plan::Plan;
+use crate::search::tree_plan::TreePlan;
 use crate::sigbus::Watch;
+use crate::structure::Structure;
 use crate::touched::{Touched, Verified};
 use pleach_format::Record;
+use pleach_format::classic::Geometry;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
@@ -93,6 +98,7 @@ pub struct OpenOptions {
     verify: Verify,
     residence: Residence,
     isa: Option<Isa>,
+    structure: Structure,
 }
 
 impl OpenOptions {
@@ -106,6 +112,12 @@ impl OpenOptions {
     #[must_use]
     pub fn residence(mut self, residence: Residence) -> Self {
         self.residence = residence;
+        self
+    }
+    /// Sets the structure by which look-ups find a tuple line.
+    #[must_use]
+    pub fn structure(mut self, structure: Structure) -> Self {
+        self.structure = structure;
         self
     }
     /// Sets the instruction set; `None` selects the best one of this CPU.
@@ -170,6 +182,10 @@ impl OpenOptions {
         if !isa.is_available() {
             return Err(OpenError::Isa(isa));
         }
+        if !self.structure.is_in(&header) {
+            return Err(OpenError::Structure { path, structure: self.structure });
+        }
+        let fast = header.fast.and_then(|(_, shape)| Layout::new(&shape.geometry, shape.form));
         // A file that is truncated while it is opened is not reported as damaged.
         let lost = |storage: &Storage, path: &Path| {
             let source = io::Error::other("the file was truncated while it was opened");
@@ -204,7 +220,18 @@ impl OpenOptions {
             return Err(lost);
         }
         let is_trusted = AtomicBool::new(false);
-        Ok(Index { header, storage, touched, is_trusted, isa, mask, options: self, path, identity: None })
+        Ok(Index {
+            header,
+            storage,
+            touched,
+            is_trusted,
+            isa,
+            fast,
+            mask,
+            options: self,
+            path,
+            identity: None,
+        })
     }
 }
 
@@ -273,6 +300,8 @@ pub struct Index {
     /// True if blocks are no longer checked against their sums ([`Index::trust`]).
     is_trusted: AtomicBool,
     isa: Isa,
+    /// Layout of the FAST tree, if there is one.
+    fast: Option<Layout>,
     mask: Option<Mask>,
     options: OpenOptions,
     path: PathBuf,
@@ -423,6 +452,24 @@ impl Index {
     pub fn file_bytes(&self) -> u64 {
         self.header.file_bytes
     }
+    /// Returns the structure by which look-ups find a tuple line: that of the options, or the one that
+    /// [`Structure::Auto`] selects; still [`Structure::Auto`] if there is none.
+    #[must_use]
+    pub fn structure(&self) -> Structure {
+        self.options.structure.in_file(&self.header)
+    }
+
+    /// Returns the parts of the file that searches use; `None` if it is empty.
+    pub(crate) fn plan(&self) -> Option<Plan<'_>> {
+        let (header, bytes, structure) = (&self.header, self.bytes(), self.structure());
+        let tree = match structure {
+            Structure::Fast => self.fast.as_ref().and_then(|it| TreePlan::fast(header, bytes, it, self.isa)),
+            Structure::Harmonia => TreePlan::harmonia(header, bytes, self.isa),
+            Structure::Btree => TreePlan::btree(header, bytes, self.isa),
+            Structure::Auto | Structure::Spine | Structure::Grid => None,
+        };
+        Plan::new(header, bytes, structure == Structure::Grid, tree)
+    }
     /// Returns the instruction set that searches use.
     #[must_use]
     pub fn isa(&self) -> Isa {
@@ -433,8 +480,27 @@ impl Index {
     pub fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.options.verify, self.isa);
-        for level in self.header.spine.levels.iter().rev() {
-            let _ = write!(text, "{} x{} > ", level.encoding.name(), level.lines);
+        let header = &self.header;
+        match (self.structure(), header.fast, &header.harmonia, &header.btree) {
+            (Structure::Fast, Some((_, shape)), ..) => {
+                let Geometry { d_k, d_l, d_p, .. } = shape.geometry;
+                let (form, bytes) = (shape.form.name(), shape.bytes);
+                let _ = write!(text, "FAST tree, {form}, d_K {d_k}, d_L {d_l}, d_P {d_p}, {bytes} bytes > ");
+            }
+            (Structure::Harmonia, _, Some((_, shape)), _) => {
+                let (levels, fanout) = (shape.levels.len(), shape.fanout);
+                let _ = write!(text, "Harmonia's tree, {levels} levels, fanout {fanout} > ");
+            }
+            (Structure::Btree, _, _, Some((_, shape))) => {
+                let (levels, order) = (shape.shape.levels().len(), shape.shape.order());
+                let _ = write!(text, "B+tree, {levels} levels, order {order} > ");
+            }
+            (Structure::Auto, ..) => text.push_str("bisection > "),
+            _ => {
+                for level in header.spine.levels.iter().rev() {
+                    let _ = write!(text, "{} x{} > ", level.encoding.name(), level.lines);
+                }
+            }
         }
         let _ = write!(
             text,

@@ -76,6 +76,7 @@ mod arch;
 #[cfg(feature = "arrow")]
 mod arrow;
 mod bitmap;
+mod btree;
 #[cfg(feature = "build")]
 pub mod build;
 mod bytes;
@@ -102,6 +103,7 @@ mod search;
 mod sigbus;
 mod strategy;
 mod strings;
+mod structure;
 mod touched;
 mod typed;
 mod words;
@@ -130,6 +132,7 @@ pub use pleach_fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck, fsc
 pub use sigbus::contain_sigbus;
 pub use strategy::{Choice, Costs, Request, Scratch, Strategy};
 pub use strings::{FixedQueries, Queries, StringRange, Strings};
+pub use structure::Structure;
 pub use typed::Typed;
 
 /// The program of the README is a test.

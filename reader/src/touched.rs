@@ -6,11 +6,12 @@
 
 use crate::bytes::Storage;
 use crate::error::ReadError;
+use crate::structure::Structure;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::line::Line;
 use pleach_format::section::Tag;
-use pleach_format::view::{Lines, Section};
-use pleach_format::{FormatError, Header};
+use pleach_format::view::{self, FastShape, Lines, Section};
+use pleach_format::{FormatError, Header, Word, classic};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
@@ -105,6 +106,43 @@ impl Verified<'_> {
             at += 4096;
         }
         if length > 0 { self.check(offset + length - 1) } else { Ok(()) }
+    }
+}
+
+impl<'a> Verified<'a> {
+    /// Returns bytes of the file, of which each block is verified.
+    fn bytes_of(&self, offset: u64, length: u64) -> Result<&'a [u8], ReadError> {
+        self.check_range(offset, length)?;
+        Ok(slice(self.bytes, offset, length)?)
+    }
+
+    /// Returns the rank of the lower bound of a word, by a structure of the file.
+    pub(crate) fn lower_bound<W: Word>(&self, structure: Structure, query: W) -> Result<u64, ReadError> {
+        let header = self.header;
+        match (structure, header.fast, &header.harmonia, &header.btree) {
+            (Structure::Fast, Some((offset, shape)), ..) => {
+                let FastShape { geometry, form, bytes } = shape;
+                let section = classic::search::Section { geometry, form, offset, bytes };
+                view::lower_bound_by(header, self, query, |word| section.gap(self, word))
+            }
+            (Structure::Harmonia, _, Some((offset, shape)), _) => {
+                let slice = |at, bytes| self.bytes_of(offset + at, bytes);
+                view::lower_bound_by(header, self, query, |word| match shape.word_bytes {
+                    4 => shape.lower_bound_by(word as u32, slice),
+                    8 => shape.lower_bound_by(word as u64, slice),
+                    _ => shape.lower_bound_by(word, slice),
+                })
+            }
+            (Structure::Btree, _, _, Some((offset, shape))) => {
+                let slice = |at, bytes| self.bytes_of(offset + at, bytes);
+                view::lower_bound_by(header, self, query, |word| match shape.word_bytes {
+                    4 => shape.lower_bound_by(word as u32, slice),
+                    8 => shape.lower_bound_by(word as u64, slice),
+                    _ => shape.lower_bound_by(word, slice),
+                })
+            }
+            _ => view::lower_bound(header, self, query),
+        }
     }
 }
 

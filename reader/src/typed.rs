@@ -57,7 +57,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         let width = index.value_type().line_bytes();
         Self {
             index,
-            plan: Plan::new(index.header(), index.bytes()),
+            plan: index.plan(),
             searches: Searches::new(index.header().short.as_ref(), width, index.isa()),
             types: PhantomData,
         }
@@ -85,7 +85,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     }
 
     fn locate_verified(&self, verified: &Verified<'_>, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
-        let rank = view::lower_bound(verified.header, verified, query)?;
+        let rank = verified.lower_bound(self.index.structure(), query)?;
         let hit = match view::tuple::<K::Word, _>(verified.header, verified, rank)? {
             Some((key, value)) if key == query => Hit { rank, found: true, value: V::Bits::from_u64(value) },
             _ => Hit { rank, ..Hit::default() },

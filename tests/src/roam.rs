@@ -4,8 +4,9 @@
 //! many as there may be, and no panic, loop or read outside the file (which sanitizers and Miri see).
 
 use crate::generate::Random;
-use pleach::internal::ClassicTree;
-use pleach::{FsckOptions, Index, Key, KeyType, Strings, Value, ValueType, Verdict, fsck};
+use pleach::{
+    FsckOptions, Index, Key, KeyType, OpenOptions, Strings, Structure, Value, ValueType, Verdict, fsck,
+};
 use pleach_builder::Silent;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use pleach_format::Word;
@@ -90,8 +91,18 @@ pub fn roam_strings<V: Value + Debug>(view: &Strings<'_, V>, queries: &[Vec<u8>]
     assert!(view.ranks(0..u64::MAX).take(2000).count() as u64 <= len);
 }
 
-/// Every look-up on an index of any types, in every section it has. Panics as [`roam`] does.
+/// Every look-up on an index of any types, in every section and by every structure it has. Panics as [`roam`] does.
 pub fn roam_all(index: &Index, random: &mut Random) {
+    roam_one(index, random);
+    for structure in Structure::ALL.into_iter().skip(1).filter(|structure| structure.is_in(index.header())) {
+        let options = OpenOptions::default().structure(structure);
+        if let Ok(index) = options.from_bytes(index.as_bytes().into_owned()) {
+            roam_one(&index, random);
+        }
+    }
+}
+
+fn roam_one(index: &Index, random: &mut Random) {
     if index.key_type().is_bytes() {
         let strings = queries(index, random);
         match index.value_type() {
@@ -145,20 +156,6 @@ fn roam_numbers<K: Key, V: Value + Debug>(index: &Index, random: &mut Random) {
 /// The trees and the packed keys of a file of numbers.
 fn roam_sections(index: &Index, random: &mut Random) {
     let words: Vec<u64> = [0, 1, u64::MAX, random.next(), random.next() >> 32].to_vec();
-    let mut ranks = vec![0; words.len()];
-    if let Ok(Some(tree)) = ClassicTree::<u64>::open(index)
-        && let Some(tree) = tree.search()
-    {
-        tree.lower_bounds(&words, &mut ranks);
-        assert!(ranks.iter().all(|&rank| rank <= index.len()));
-    }
-    let small: Vec<u32> = words.iter().map(|&word| word as u32).collect();
-    if let Ok(Some(tree)) = ClassicTree::<u32>::open(index)
-        && let Some(tree) = tree.search()
-    {
-        tree.lower_bounds(&small, &mut ranks);
-        assert!(ranks.iter().all(|&rank| rank <= index.len()));
-    }
     match index.key_type() {
         KeyType::U64 => roam_trees::<u64>(index, &words),
         KeyType::I64 => roam_trees::<i64>(index, &words),

@@ -1,29 +1,23 @@
-//! Files whose classic tree is compressed: our builder writes none, but readers and `fsck` know them.
+//! Files whose FAST tree is replaced by one of another form or shape.
 
 use crate::mutate::{contents, header};
 use crate::naive;
-use pleach_builder::classic::packed::DeltaKey;
-use pleach_builder::classic::{Packed, Vectors, build_delta, build_partial};
+use pleach_builder::classic::{Compressed, TreeKey, Vectors};
 use pleach_format::Word;
-use pleach_format::classic::packed::{Form, Prefix};
+use pleach_format::classic::paged::{Form, Prefix};
 use pleach_format::classic::section::{load, store};
 use pleach_format::classic::{Geometry, TreeWord};
 use pleach_format::section::Tag;
 
-/// Pages of delta-compressed keys.
-pub fn delta<W: DeltaKey>(keys: &[W], geometry: &Geometry) -> (Form, Vec<u8>) {
-    let packed = Packed::delta(keys, geometry).expect("a plan");
-    let mut bytes = vec![0; packed.bytes() as usize];
-    build_delta(&packed, keys, Vectors::Best, &mut bytes).expect("builds");
-    (packed.paged().form(), bytes)
-}
-
-/// Pages of partial keys.
-pub fn partial(keys: &[u128], geometry: &Geometry) -> (Form, Vec<u8>) {
-    let packed = Packed::partial(keys, geometry, Prefix::Noncontiguous).expect("a plan");
-    let mut bytes = vec![0; packed.bytes() as usize];
-    build_partial(&packed, keys, Vectors::Best, &mut bytes).expect("builds");
-    (packed.paged().form(), bytes)
+/// A compressed tree.
+pub fn compressed<W: TreeKey>(form: Form) -> impl Fn(&[W], &Geometry) -> (Form, Vec<u8>) {
+    move |keys, geometry| {
+        let how = (form, Prefix::Noncontiguous);
+        let planned = Compressed::plan(keys, geometry, how, Vectors::Best).expect("a plan");
+        let mut bytes = vec![0; planned.bytes() as usize];
+        planned.build(keys, &mut bytes).expect("builds");
+        (form, bytes)
+    }
 }
 
 /// The same file with another form of its classic tree.

@@ -2,7 +2,8 @@
 
 use crate::generate::mix;
 use pleach_builder::storage::MemoryStorage;
-use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Harmonia, Layout, Schema, Silent, Strings};
+use pleach_builder::{Btree, BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Layout};
+use pleach_builder::{Schema, Silent, Strings};
 use pleach_builder::{build_bytes, build_strings_bytes, build_with_storage};
 use pleach_format::{KeyType, ValueType};
 use std::path::Path;
@@ -22,14 +23,18 @@ pub fn crowded(digits: u64) -> u64 {
 fn make() -> Vec<Vec<u8>> {
     let plain = BuildOptions { threads: 1, memory_bytes: 1 << 30, ..BuildOptions::default() };
     let all = plain.clone().with_layout(Layout {
+        spine: true,
         grid: true,
         columns: true,
         packed: true,
-        classic: true,
+        fast: Some(Fast::default()),
         wide: false,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
+        btree: Some(Btree { order: 5 }),
     });
     let columns = BuildOptions { columns: true, ..plain.clone() };
+    // Trees of several pages beside the lines, or in place of a spine.
+    let trees = |layout: &str| plain.clone().with_layout(layout.parse().expect("a layout"));
     let text = |text: String| text.into_bytes();
     let numbers: Vec<(u64, u64)> = (0..300).map(|i| (mix(i), i)).collect();
     let few: Vec<(u32, u32)> = (0..90).map(|i| (i / 3 * 7, i)).collect();
@@ -71,6 +76,11 @@ fn make() -> Vec<Vec<u8>> {
         build_bytes(&few, &all).expect("builds"),
         build_bytes(&keys, &columns).expect("builds"),
         build_bytes(&wide, &plain).expect("builds"),
+        build_bytes(&wide, &trees("lines,fast:partial:dp=5,btree:4")).expect("builds"),
+        build_bytes(&numbers, &trees("lines,fast:auto:dp=6")).expect("builds"),
+        build_bytes(&few, &trees("lines,spine,fast:delta:packed:dp=5,btree:7")).expect("builds"),
+        build_bytes(&tenants, &trees("lines,harmonia:8:100,fast:full:dp=4")).expect("builds"),
+        build_strings_bytes(KeyType::Bytes, &long, &trees("lines,columns,fast:auto:dp=5")).expect("builds"),
         build_bytes::<u64, u64>(&[], &all).expect("builds"),
         build_strings_bytes(KeyType::Fixed(6), &short, &columns).expect("builds"),
         build_strings_bytes(KeyType::Bytes, &long, &columns).expect("builds"),

@@ -326,6 +326,7 @@ fn forged_places_of_sections_are_refused() {
     }
     let mut bytes = whole.clone();
     bytes[spine..spine + 4].copy_from_slice(b"NEWS");
+    bytes[spine + 4] = 1;
     assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Feature { .. }));
 }
 

@@ -1,25 +1,26 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.10/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.11/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
-use pleach::internal::ClassicTree;
-use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, ValueType, Verdict, Verify, fsck};
+use pleach::{
+    FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Structure, Value, ValueType, Verdict, Verify, fsck,
+};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
-    BuildOptions, Chunk, ChunkSource, Column, Harmonia, Schema, Silent, Source, SourceError, Unique,
+    BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Schema, Silent, Source, SourceError, Unique,
     build_strings_bytes, build_with_storage,
 };
-use pleach_format::classic::packed::Form;
+use pleach_format::classic::Geometry;
+use pleach_format::classic::paged::Form;
 use pleach_format::classic::section::load;
-use pleach_format::classic::{Geometry, TreeWord};
 use pleach_format::section::Tag;
 use pleach_format::spine::Encoding;
 use pleach_format::{Bits, Word};
 use pleach_tests::mutate::{self, Damage, PLAIN, SEALED, reseal_head};
-use pleach_tests::trees::{delta, partial, with_compressed_pages, with_compressed_tree};
+use pleach_tests::trees::{compressed, with_compressed_pages, with_compressed_tree};
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.10").join(name)
+    data("v0.11").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -105,7 +106,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.10")).expect("a folder");
+        fs::create_dir_all(data("v0.11")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -289,7 +290,7 @@ fn short_words() {
 
     // Half of the bits of a long number.
     let long: Vec<(u128, ())> = (0..500).map(|i| (u128::from(spread(i)) << 40 | 0xAB << 120, ())).collect();
-    let options = BuildOptions { columns: true, classic: true, ..BuildOptions::default() };
+    let options = BuildOptions { columns: true, fast: Some(Fast::default()), ..BuildOptions::default() };
     let golden = check("short_u128_none_columns.pleach", &long, NAMELESS, &options, &sorted(&long));
     assert_eq!(short_of(&golden), Some((8, 0xAB << 120, vec![(40, 64)])));
 }
@@ -367,7 +368,7 @@ fn harmonia() {
 fn trees_of_words_of_4_bytes() {
     let tuples: Vec<(u32, u64)> = (0..260).map(|i| ((spread(i) >> 33) as u32, i)).collect();
     let options = BuildOptions {
-        classic: true,
+        fast: Some(Fast::default()),
         packed: true,
         harmonia: Some(Harmonia { fanout: 16, fill_percent: 100 }),
         grid: false,
@@ -375,32 +376,30 @@ fn trees_of_words_of_4_bytes() {
     };
     let wanted = sorted(&tuples);
     let golden = check("u32_u64_trees.pleach", &tuples, NAMELESS, &options, &wanted);
-    compare("u32_u64_trees_delta.pleach", with_compressed_tree::<u32>(&golden, delta::<u32>));
+    compare(
+        "u32_u64_trees_delta.pleach",
+        with_compressed_tree::<u32>(&golden, compressed::<u32>(Form::Delta)),
+    );
 }
 
 /// The FAST paper's tree, full as it is built, and compressed, which is read and checked all the same.
 #[test]
 fn classic_trees() {
-    fn searched<W: TreeWord + Word>(bytes: Vec<u8>, keys: &[W]) {
-        let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
-        let tree = ClassicTree::<W>::open(&index).expect("readable").expect("has a tree");
-        let mut ranks = vec![0; keys.len()];
-        tree.search().expect("whole").lower_bounds(keys, &mut ranks);
-        assert!(ranks.into_iter().eq(0..keys.len() as u64));
-    }
     let tuples: Vec<(u64, u32)> = (0..700).map(|i| (spread(i) >> 9, i as u32)).collect();
-    let options = BuildOptions { classic: true, grid: false, ..BuildOptions::default() };
+    let options = BuildOptions { fast: Some(Fast::default()), grid: false, ..BuildOptions::default() };
     let wanted = sorted(&tuples);
     let golden = check("u64_u32_classic.pleach", &tuples, NAMELESS, &options, &wanted);
     let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();
-    let compressed =
-        compare("u64_u32_classic_delta.pleach", with_compressed_tree::<u64>(&golden, delta::<u64>));
+    let distances = compare(
+        "u64_u32_classic_delta.pleach",
+        with_compressed_tree::<u64>(&golden, compressed::<u64>(Form::Delta)),
+    );
     searched(golden, &keys);
-    searched(compressed, &keys);
+    searched(distances, &keys);
     let texts: Vec<(String, u32)> = (0..300).map(|i| (format!("{:020}", spread(i)), i as u32)).collect();
     let built = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
-    let compressed = with_compressed_tree::<u128>(&built, partial);
-    compare("utf8_u32_classic_partial.pleach", compressed);
+    let partial = with_compressed_tree::<u128>(&built, compressed(Form::Partial));
+    compare("utf8_u32_classic_partial.pleach", partial);
     // Two levels of pages, of words of all widths and not padded, the last one of free slots alone.
     let near = |i: u64| match i {
         0..200 => i * 3,
@@ -409,8 +408,11 @@ fn classic_trees() {
     };
     let tuples: Vec<(u64, u32)> = (0..704).map(|i| (near(i), i as u32)).collect();
     let built = build(&tuples, NAMELESS, &options);
-    let pages =
-        with_compressed_pages::<u64>(&built, |full| Geometry { d_p: 5, padded: false, ..full }, delta::<u64>);
+    let pages = with_compressed_pages::<u64>(
+        &built,
+        |full| Geometry { d_p: 5, padded: false, ..full },
+        compressed::<u64>(Form::Delta),
+    );
     let keys: Vec<u64> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
     searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
     // Three levels; the first one needs words of 16 bytes.
@@ -420,13 +422,51 @@ fn classic_trees() {
     };
     let tuples: Vec<(u128, ())> = (0..100).map(|i| (wide(i), ())).collect();
     let built = build(&tuples, NAMELESS, &options);
-    let pages = with_compressed_pages::<u128>(&built, |full| Geometry { d_l: 1, d_p: 3, ..full }, partial);
+    let pages = with_compressed_pages::<u128>(
+        &built,
+        |full| Geometry { d_k: 1, d_l: 1, d_p: 4, ..full },
+        compressed(Form::Partial),
+    );
     let keys: Vec<u128> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
     let golden = compare("u128_none_classic_partial_pages.pleach", pages);
     let tree = mutate::header(&golden).section(Tag::FAST).map(|tree| tree.entry.parameters);
     let form = tree.and_then(|tree| load(&tree, 100)).map(|(_, form)| form);
-    assert_eq!(form, Some(Form::Partial { first: 16 }));
+    assert_eq!(form, Some(Form::Partial));
     searched(golden, &keys);
+}
+
+/// Files of tuple lines and one structure beside them, or none.
+#[test]
+fn without_a_spine() {
+    let near = |i: u64| if i < 300 { 1 << 40 | i * i } else { spread(i) };
+    let tuples: Vec<(u64, u32)> = (0..400).map(|i| (near(i), i as u32)).collect();
+    let wanted = sorted(&tuples);
+    let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();
+    for (name, layout) in [
+        ("lines", "lines"),
+        ("fast", "lines,fast:auto:dp=6"),
+        ("harmonia", "lines,harmonia:8:100"),
+        ("btree", "lines,btree:16"),
+    ] {
+        let layout = layout.parse().expect("a layout");
+        let options = BuildOptions::default().with_layout(layout);
+        let golden = check(&format!("u64_u32_only_{name}.pleach"), &tuples, NAMELESS, &options, &wanted);
+        if name == "fast" {
+            searched(golden, &keys);
+        }
+    }
+    let few: Vec<(u32, u64)> = (0..90).map(|i| ((spread(i) >> 33) as u32, i)).collect();
+    let options = BuildOptions::default().with_layout("lines,btree:4".parse().expect("a layout"));
+    check("u32_u64_only_btree.pleach", &few, NAMELESS, &options, &sorted(&few));
+}
+
+/// Looks up keys by the FAST tree.
+fn searched<K: Key>(bytes: Vec<u8>, keys: &[K]) {
+    let options = OpenOptions::default().verify(Verify::Full).structure(Structure::Fast);
+    let index = options.from_bytes(bytes).expect("opens");
+    let mut ranks = vec![0; keys.len()];
+    index.typed::<K, ()>().expect("types").lower_bound_batch(keys, &mut ranks).expect("readable");
+    assert!(ranks.into_iter().eq(0..keys.len() as u64));
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

@@ -8,10 +8,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
-use pleach::internal::ClassicTree;
 use pleach::{
     AnyMap, BytesMap, Column, Columns, Datum, FsckOptions, Index, Key, KeyType, Live, Map, ReadError,
-    Residence, Strategy, Strings, Typed, Value, Verify, contain_sigbus, fsck,
+    Residence, Strategy, Strings, Structure, Typed, Value, Verify, contain_sigbus, fsck,
 };
 use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
 use pleach_format::Word;
@@ -165,22 +164,6 @@ fn strings<V: Value>(view: &Strings<'_, V>, random: &mut Random) {
     let _ = black_box(view.lower_bound_batch(&keys, &mut ranks));
 }
 
-/// The classic tree, whose searches have no errors to give.
-fn trees(index: &Index) {
-    if let Ok(Some(tree)) = ClassicTree::<u64>::open(index)
-        && let Some(tree) = tree.search()
-    {
-        let mut ranks = [0; 3];
-        black_box(tree.lower_bounds(&[0, 1 << 60, u64::MAX], &mut ranks));
-    }
-    if let Ok(Some(tree)) = ClassicTree::<u32>::open(index)
-        && let Some(tree) = tree.search()
-    {
-        let mut ranks = [0; 3];
-        black_box(tree.lower_bounds(&[0, 1 << 30, u32::MAX], &mut ranks));
-    }
-}
-
 /// Every operator over the file and itself.
 fn relations(index: &Index) {
     let relation = || Relation::from_index(index);
@@ -228,7 +211,6 @@ fn call_all<'a>(index: &'a Arc<Index>, random: &mut Random) -> Kept<'a> {
         assert!(pleach::with_typed!(index, |view| view.len()).is_err(), "no numbers");
     } else {
         pleach::with_typed!(index, |view| numbers(&view, random)).expect("numbers");
-        trees(index);
     }
     maps(index, random);
     relations(index);
@@ -301,8 +283,11 @@ fn under_attack(path: &Path, whole: &[u8], random: &mut Random, duration: Durati
         while began.elapsed() < duration {
             let verify = Verify::ALL[random.below(3) as usize];
             let residence = [Residence::Mapped, Residence::Resident][usize::from(random.below(5) == 0)];
-            // A file that is cut just now cannot be opened.
-            let Ok(index) = Index::options().verify(verify).residence(residence).open(path) else { continue };
+            let options = Index::options().verify(verify).residence(residence);
+            let structure = Structure::ALL[random.below(Structure::ALL.len() as u64) as usize];
+            // A file that is cut just now cannot be opened; nor by a structure that it does not have.
+            let opened = options.structure(structure).open(path).or_else(|_| options.open(path));
+            let Ok(index) = opened else { continue };
             let index = Arc::new(index);
             for _ in 0..3 {
                 let kept = call_all(&index, random);
@@ -441,7 +426,8 @@ fn no_tuple_is_invented() {
     contain_sigbus();
     let folder = tempfile::tempdir().expect("a folder");
     let tuples: Vec<(u64, u64)> = (0..60_000).map(|i| (i * 5 + 3, mix(i))).collect();
-    let options = BuildOptions { packed: true, ..BuildOptions::default() };
+    let layout = "lines,spine,grid,packed,fast:auto:dp=6,harmonia,btree".parse().expect("a layout");
+    let options = BuildOptions::default().with_layout(layout);
     let whole = build_bytes(&tuples, &options).expect("builds");
     let cut = |path: &Path| File::options().write(true).open(path).expect("opens").set_len(0).expect("cut");
     for at in [1u64, 1000, 20_001] {

@@ -4,8 +4,8 @@
 use pleach::{FsckOptions, Index, KeyType, ValueType, Verdict, fsck};
 use pleach_builder::rebuild::{CompactOptions, Compacted, compact};
 use pleach_builder::{
-    BuildError, BuildOptions, Chunk, ChunkSource, Column, Harmonia, Layout, Schema, Silent, Strings, build,
-    build_slice,
+    Btree, BuildError, BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Layout, Schema, Silent,
+    Strings, build, build_slice,
 };
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::section::{TABLE_OFFSET, Tag};
@@ -168,12 +168,14 @@ fn damage_elsewhere(place: &Place, holds: &[Tag]) -> usize {
 #[test]
 fn damage_elsewhere_loses_no_tuple() {
     let layout = Layout {
+        spine: true,
         grid: true,
         columns: true,
         packed: true,
-        classic: true,
+        fast: Some(Fast::default()),
         wide: true,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
+        btree: Some(Btree { order: 5 }),
     };
     let tuples: Vec<(u64, u64)> = (0..5000).map(|i| (i * 3, mix(i))).collect();
     let full = Place::new(|path| {

@@ -103,8 +103,7 @@ fn section_table() {
     check_map("| TAIL, KEYS, VALS: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(PackedParameters: word_bytes page_keys reserved);
     check_map("| PACK: offset", &fields, PARAMETERS_BYTES);
-    let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded first_word_bytes
-        reserved);
+    let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded reserved);
     check_map("| FAST: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(GridParameters: word_bytes steps usual_steps gap segments base first form reserved);
     check_map("| GRID: offset", &fields, PARAMETERS_BYTES);

@@ -5,11 +5,10 @@
 
 pub mod relation;
 
-use crate::parse::{Device, ValueTypes};
+use crate::parse::{Device, How, ValueTypes};
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pleach::Strategy;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 use pleach_input::Format;
@@ -319,11 +318,12 @@ pub struct BuildArgs {
     /// i16
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
     pub value_type: Option<ValueTypes>,
-    /// Regions of the file: lines,spine; also grid (a faster way to the lines, if keys are spread evenly
-    /// enough), columns (for scans without a copy), packed (keys in as few bits as each 1024 of them
-    /// need), classic (the tree of the FAST paper, for measurements), harmonia[:FANOUT[:PERCENT]] (a B+tree
-    /// in two arrays, with nodes filled to PERCENT), wide (words as long as numeric keys, even if shorter
-    /// ones tell them apart)
+    /// Regions of the file: lines, and the structures that lead to them: spine, grid (faster, if keys are
+    /// spread evenly enough), fast[:full|delta|partial|auto][:packed|padded] (the tree of the FAST paper, of
+    /// full or compressed keys), harmonia[:FANOUT[:PERCENT]] (a B+tree in two arrays, with nodes filled to
+    /// PERCENT), btree[:ORDER] (a B+tree of nodes with metadata); also columns (for scans without a copy),
+    /// packed (keys in as few bits as each 1024 of them need), wide (words as long as numeric keys, even if
+    /// shorter ones tell them apart)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: Layout,
     /// Treatment of duplicate keys [default: keep all, in input order]
@@ -398,9 +398,10 @@ pub struct GetArgs {
     /// Maximum memory of the GPU to use, such as 4GiB; a larger table is read over the link
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
-    /// Search method: auto, one-by-one, unbuffered, buffered or sorted; all give the same answers
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::strategy)]
-    pub strategy: Strategy,
+    /// Search method: auto, one-by-one, unbuffered, buffered or sorted; or the structure of the file by which
+    /// keys are found: spine, grid, fast, harmonia or btree; all give the same answers
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::how)]
+    pub strategy: How,
     /// Look keys up in batches that are expected to take at most MS milliseconds each
     #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
     pub response: Option<u64>,

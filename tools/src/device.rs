@@ -8,7 +8,7 @@ use crate::cli::GetArgs;
 use crate::errors;
 use crate::failure::{self, Failure};
 use crate::parse::Device;
-use pleach::{Costs, Index};
+use pleach::{Costs, Index, Structure};
 use pleach_gpu::plan::{GpuCosts, GpuPlan};
 use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
 
@@ -52,7 +52,9 @@ impl<'a> OnDevice<'a> {
     /// Copies a table to the requested device.
     pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
         let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
-        if let Some(number) = args.device.number(args, index, costs) {
+        // The structures of a file are searched on the CPU.
+        let may = args.strategy.structure == Structure::Auto;
+        if let Some(number) = args.device.number(args, index, costs).filter(|_| may) {
             let options = GpuOptions { memory_bytes: args.device_memory, ..GpuOptions::default() };
             pleach_builder::pool::ready();
             let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));

@@ -24,6 +24,7 @@ pub fn opening(error: &OpenError) -> Failure {
             Failure::new(Code::Damaged, Message::of(error).known(path.display()))
         }
         OpenError::Types { .. } => Failure::new(Code::TypesDiffer, Message::of(error)),
+        OpenError::Structure { .. } => Failure::usage(Message::of(error)),
         _ => Failure::new(Code::Failed, Message::of(error)),
     }
 }
@@ -145,6 +146,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
         BuildError::Busy { .. } => Code::Busy,
         BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
         BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
+        BuildError::Layout(_) => Code::Usage,
         BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
         BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
         BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,

@@ -201,12 +201,27 @@ pub fn device(text: &str) -> Result<Device, Message> {
     }
 }
 
-/// Parses a strategy.
-pub fn strategy(text: &str) -> Result<pleach::Strategy, Message> {
-    text.parse().map_err(|_| {
-        Message::new(format!("unknown strategy '{text}'"))
-            .advise("use auto, one-by-one, unbuffered, buffered or sorted")
-    })
+/// How keys are looked up: the order of the queries, and the structure that leads to the tuple lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Order in which the queries of a batch are searched.
+    pub strategy: pleach::Strategy,
+    /// Structure that leads to the tuple lines.
+    pub structure: pleach::Structure,
+}
+
+/// Parses a strategy or a structure; the other one is automatic.
+pub fn how(text: &str) -> Result<How, Message> {
+    let structures = pleach::Structure::ALL.into_iter().skip(1);
+    if let Some(structure) = structures.into_iter().find(|structure| structure.name() == text) {
+        return Ok(How { strategy: pleach::Strategy::Auto, structure });
+    }
+    let strategy = text.parse().map_err(|_| {
+        Message::new(format!("unknown strategy '{text}'")).advise(
+            "use auto, one-by-one, unbuffered, buffered, sorted, spine, grid, fast, harmonia or btree",
+        )
+    })?;
+    Ok(How { strategy, structure: pleach::Structure::Auto })
 }
 
 /// Parses milliseconds; returns nanoseconds.

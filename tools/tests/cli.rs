@@ -244,13 +244,34 @@ fn what_a_later_version_does_is_told() {
         .fails(2, "unknown device 'tpu': --device <DEVICE>: use auto, cpu, cuda or cuda:N");
     place.run(&["get", "f", "1", "--strategy", "shuffled"]).fails(
         2,
-        "unknown strategy 'shuffled': --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
+        "unknown strategy 'shuffled': --strategy <HOW>: use auto, one-by-one, unbuffered, buffered, sorted, \
+         spine, grid, fast, harmonia or btree",
     );
-    place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
+    place.run(&["build", "a.csv", "-o", "b", "--layout", "trie"]).fails(
         2,
-        "unsupported layout 'btree': --layout <L,...>: use lines,spine and optionally grid, columns, packed, \
-         classic, wide, harmonia[:FANOUT[:PERCENT]]",
+        "unknown layout 'trie': --layout <L,...>: use lines and optionally spine, grid, columns, packed, wide, \
+         fast[:FORM[:PADDING]], harmonia[:FANOUT[:PERCENT]], btree[:ORDER]",
     );
+    let usable = "use fast[:full|delta|partial|auto][:packed|padded][:dk=LEVELS][:dl=LEVELS][:dp=LEVELS]";
+    for (layout, part, advice) in [
+        ("spine", "no tuple lines in layout 'spine'", "use lines and optionally"),
+        ("lines,fast:half", "unknown word 'half' in 'fast:half'", usable),
+        ("lines,fast:dp=x", "invalid number 'x' in 'fast:dp=x'", usable),
+        ("lines,btree:3", "invalid tree 'btree:3'", "use btree:ORDER, with an order of 4 to 128"),
+    ] {
+        place.run(&["build", "a.csv", "-o", "b", "--layout", layout]).fails_with(2, &[part, advice]);
+    }
+    // Trees that cannot hold the keys.
+    place.write("a.csv", "k,v\n1,2\n");
+    for (layout, part) in [
+        ("lines,fast:partial", "fast:partial:padded does not hold words of 4 bytes"),
+        ("lines,fast:full:dp=40", "fast:full:padded:dp=40 is no tree of words of 4 bytes"),
+        ("lines,fast:delta:dp=4", "fast:delta:padded:dp=4 is no tree of words of 4 bytes"),
+    ] {
+        let args = ["build", "a.csv", "-o", "b", "--key-type", "u32", "--layout", layout];
+        place.run(&args).fails_with(2, &[part, "use "]);
+        assert_eq!(place.names(), ["a.csv"]);
+    }
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
         "unknown key type 'u8': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
@@ -357,6 +378,31 @@ fn strategies_give_the_same_answers() {
         place.run(&line).ends(1).prints(&plain);
         place.run(&[&line[..], &["--response", "0.01"]].concat()).ends(1).prints(&plain);
     }
+    // By each structure of a file, few keys and many.
+    let layout = "lines,spine,grid,fast:auto,harmonia:8,btree:4";
+    place.run(&["build", "t.csv", "-o", "all.pleach", "--layout", layout]).ends(0);
+    let few: Vec<String> = (0..40).map(|i| (i * 7).to_string()).collect();
+    for structure in ["spine", "grid", "fast", "harmonia", "btree"] {
+        let line = ["get", "all.pleach", "--keys", "wanted.txt", "--missing", "-", "--strategy", structure];
+        place.run(&line).ends(1).prints(&plain);
+        let few = |file| {
+            let keys = few.iter().map(String::as_str);
+            let args = ["get", file, "--missing", "-", "--strategy", "auto"].into_iter().chain(keys);
+            args.collect::<Vec<_>>()
+        };
+        let wanted = place.run(&few("t.pleach")).ends(1).out;
+        let mut args = few("all.pleach");
+        args[5] = structure;
+        place.run(&args).ends(1).prints(&wanted);
+        if structure != "spine" && structure != "grid" {
+            let args = ["get", "t.pleach", "30", "--strategy", structure];
+            let advice = format!("--layout lines,{structure}");
+            place.run(&args).fails_with(2, &[&format!("has no {structure}"), &advice]);
+        }
+    }
+    let args = ["get", "all.pleach", "30", "--explain", "--strategy", "fast"];
+    let told = place.run(&args).ends(0).err;
+    assert!(told.contains("FAST tree, auto, d_K"), "{told}");
     let run = place.run(&["get", "t.pleach", "30", "--explain", "--json", "--strategy", "sorted"]).ends(0);
     let last = run.err.lines().last().and_then(|line| line.strip_prefix("explain: ")).expect("a line");
     let told: Value = serde_json::from_str(last).expect("JSON");

@@ -326,7 +326,7 @@ fn quoted_texts_do_not_cut_messages() {
             &["build", "t.csv", "-o", "o.pleach", "--layout", "lines,a: b"],
             "unknown layout 'a: b'",
             "--layout",
-            "use lines,spine",
+            "use lines and optionally",
         ),
         (
             &["build", "t.csv", "-o", "o.pleach", "--layout", "lines,spine,harmonia: 4: 5"],

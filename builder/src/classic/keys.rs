@@ -1,7 +1,6 @@
 //! What every build of a tree takes: its keys and their samples, the vectors that it may use, and why it
 //! refuses.
 
-use super::permute::Lane;
 use crate::parallel;
 use pleach_format::classic::{Geometry, TreeWord};
 
@@ -46,12 +45,6 @@ impl Vectors {
         self == Self::Best && pleach_format::cpu::avx2_bmi2()
     }
 }
-
-/// Key type of a tree: `u32`, `u64` or `u128`.
-pub trait TreeKey: TreeWord + Lane {}
-impl TreeKey for u32 {}
-impl TreeKey for u64 {}
-impl TreeKey for u128 {}
 
 /// Returns every `2^below`-th key: the keys of the tree without its lowest `below` levels.
 pub(super) fn sample<W: TreeWord>(keys: &[W], below: u32) -> Vec<W> {

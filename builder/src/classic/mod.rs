@@ -6,8 +6,11 @@
 //! permute.rs  one page: its keys in order into its lines
 //! run.rs      lines filled in one run; the scalar kernel
 //! avx2.rs     the same with vector permutes and gathers
-//! packed.rs   compressed trees (page by page: record, narrow words, then permute.rs)
 //! narrow.rs   keys of a page as narrow words: distances, partial keys
+//! page.rs     one page of a compressed tree: record, narrow words, then permute.rs
+//! paged.rs    compressed trees in memory
+//! stream.rs   the levels of a tree of any size: keys that are read again, in pieces
+//! section.rs  the FAST section of a file, made from such pieces
 //! ```
 //! Each level of pages is one parallel pass over its output. The lowest level, which is almost all of the
 //! tree, reads each key once, in order. A level above first reads every 2^below-th key into a short list, so
@@ -16,10 +19,12 @@
 mod avx2;
 mod keys;
 mod narrow;
-pub mod packed;
+mod page;
+mod paged;
 mod permute;
 mod run;
 pub(crate) mod section;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +33,9 @@ use keys::{check, sample};
 use permute::{Shape, permute};
 use pleach_format::classic::{Geometry, SLACK_BYTES};
 
-pub use keys::{ClassicError, TreeKey, Vectors};
-pub use packed::{Packed, build_delta, build_partial};
+pub use keys::{ClassicError, Vectors};
+pub use page::TreeKey;
+pub use paged::Compressed;
 
 /// Writes the tree of `keys` to `out`, whose length is
 /// [`Tree::bytes`](pleach_format::classic::Tree::bytes).
@@ -38,14 +44,14 @@ pub use packed::{Packed, build_delta, build_partial};
 /// work on the threads of the current pool; extra memory for the keys of the upper pages, 1/2^levels of all.
 ///
 /// # Errors
-/// [`ClassicError`] if the geometry is not valid for the keys, or a length does not match it.
+/// [`ClassicError`] if the geometry is not valid for the keys or aligned, or a length does not match it.
 pub fn build<W: TreeKey>(
     keys: &[W],
     geometry: &Geometry,
     vectors: Vectors,
     out: &mut [u8],
 ) -> Result<(), ClassicError> {
-    let tree = geometry.tree().filter(|_| geometry.key_bytes as usize == W::BYTES);
+    let tree = geometry.tree().filter(|_| geometry.key_bytes as usize == W::BYTES && !geometry.aligned);
     let tree = tree.ok_or(ClassicError::Geometry)?;
     check(keys, geometry)?;
     if out.len() as u64 != tree.bytes() {

@@ -15,6 +15,7 @@ pub(crate) const SMALL: usize = 256;
 const FREE: u8 = 255;
 
 /// Lines of the pages of one level.
+#[derive(Debug)]
 pub(crate) struct Shape {
     pub lines: Vec<Lines>,
     /// For small pages: the rank in the page of the key stored in each slot of a whole page; [`FREE`] for
@@ -138,7 +139,7 @@ pub(crate) fn permute<W: Lane>(
 }
 
 #[inline]
-fn fill_lines<W: Lane>(
+pub(crate) fn fill_lines<W: Lane>(
     lines: &Lines,
     words: &[W],
     first: usize,

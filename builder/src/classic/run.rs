@@ -3,6 +3,7 @@
 use pleach_format::classic::TreeWord;
 
 /// Lines of one depth of a page.
+#[derive(Debug)]
 pub(crate) struct Lines {
     pub levels: u32,
     /// Number of levels under them, inside the page.

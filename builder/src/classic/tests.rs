@@ -1,9 +1,8 @@
 //! Tests of every build against the geometry's own answer for each slot, with and without vectors.
 
-use super::packed::DeltaKey;
 use super::*;
-use pleach_format::classic::nodes;
-use pleach_format::classic::packed::{Delta, Form, Paged, Partial, Prefix};
+use pleach_format::classic::paged::{Form, Prefix};
+use pleach_kit::classic::packed;
 
 fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
@@ -70,8 +69,15 @@ fn check_widths<W: TreeKey>(sizes: &[usize]) {
         let keys = sorted::<W>(count, shapes()[0]);
         for (d_k, d_l, d_p) in depths() {
             for padded in [false, true] {
-                let geometry =
-                    Geometry { keys: count as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
+                let geometry = Geometry {
+                    keys: count as u64,
+                    key_bytes: W::BYTES as u32,
+                    d_k,
+                    d_l,
+                    d_p,
+                    padded,
+                    aligned: false,
+                };
                 check_full(&keys, geometry);
             }
         }
@@ -90,99 +96,25 @@ fn many_pages_in_parallel() {
     let keys = sorted::<u32>(300_007, shapes()[0]);
     for (d_k, d_l, d_p) in [(2, 4, 6), (2, 4, 10), (4, 4, 8), (1, 1, 64)] {
         for padded in [false, true] {
-            let geometry = Geometry { keys: keys.len() as u64, key_bytes: 4, d_k, d_l, d_p, padded };
+            let geometry =
+                Geometry { keys: keys.len() as u64, key_bytes: 4, d_k, d_l, d_p, padded, aligned: false };
             check_full(&keys, geometry);
         }
     }
 }
 
-/// Reads a word of a page at `place`, widened.
-fn word(out: &[u8], place: u64, width: u32, slot: u64) -> u128 {
-    let at = (place + slot * u64::from(width)) as usize;
-    let mut bytes = [0; 16];
-    bytes[..width as usize].copy_from_slice(&out[at..at + width as usize]);
-    u128::from_le_bytes(bytes)
-}
-
-/// Checks each page: `record(number)` returns its place and width, `narrow(number, key)` the word of a key.
-fn check_pages<W: TreeKey>(
-    paged: &Paged,
-    keys: &[W],
-    out: &[u8],
-    record: impl Fn(usize, u64) -> (u64, u32),
-    narrow: impl Fn(usize, u64, &[W], W) -> u128,
-) {
-    for (number, level) in paged.levels().iter().enumerate() {
-        for page in 0..=level.last {
-            let (place, width) = record(number, page);
-            let ones = u128::MAX >> (128 - 8 * width);
-            let tree = paged.tree(width).expect("a width of the tree");
-            let words = sample(keys, level.below);
-            let first = (page as usize) << level.levels;
-            let mine =
-                &words[first.min(words.len())..(first + nodes(level.levels) as usize).min(words.len())];
-            let lines = &tree.pages()[number];
-            let part = usize::from(page == level.last);
-            for slot in 0..lines.slots[part] {
-                // The same slot of the full tree's page, if widths were equal.
-                let index = tree.index_of(lines.start + page * lines.slots[0] + slot);
-                let key = index.and_then(|index| {
-                    let inside = ((index + 1) >> level.below) - 1 - ((page) << level.levels);
-                    mine.get(inside as usize).copied()
-                });
-                let expected = key.map_or(ones, |key| narrow(number, page, mine, key));
-                assert_eq!(word(out, place, width, slot), expected, "level {number} page {page} slot {slot}");
+/// Checks a compressed tree against one that was made slot by slot.
+fn check_compressed<W: TreeKey>(keys: &[W], geometry: Geometry, forms: &[Form]) {
+    for &form in forms {
+        for prefix in [Prefix::Noncontiguous, Prefix::Contiguous] {
+            for vectors in [Vectors::Scalar, Vectors::Best] {
+                let planned = Compressed::plan(keys, &geometry, (form, prefix), vectors).expect("a plan");
+                let mut out = vec![0xAA; planned.bytes() as usize];
+                planned.build(keys, &mut out).expect("a build");
+                let wanted = packed(keys, planned.paged(), prefix, planned.first_width());
+                assert!(out == wanted, "{geometry:?} {form:?} {prefix:?} {vectors:?}");
             }
         }
-    }
-}
-
-fn check_delta<W: DeltaKey>(keys: &[W], geometry: Geometry) {
-    let packed = Packed::delta(keys, &geometry).expect("a plan");
-    let paged = packed.paged();
-    let mut first: Option<Vec<u8>> = None;
-    for vectors in [Vectors::Scalar, Vectors::Best] {
-        let mut out = vec![0xAA; packed.bytes() as usize];
-        build_delta(&packed, keys, vectors, &mut out).expect("a build");
-        let record = |number: usize, page: u64| {
-            let at = (paged.records()[number] + page) as usize * 16;
-            Delta::decode(*out[at..].first_chunk().expect("a record"))
-        };
-        let place = |number: usize, page: u64| {
-            let record = record(number, page);
-            (record.place, record.width)
-        };
-        check_pages(paged, keys, &out, place, |number, page, mine, key| {
-            assert_eq!(record(number, page).base, mine[0].wide());
-            key.widen() - mine[0].widen()
-        });
-        assert_eq!(*first.get_or_insert_with(|| out.clone()), out);
-    }
-}
-
-fn check_partial(keys: &[u128], geometry: Geometry, prefix: Prefix) {
-    let packed = Packed::partial(keys, &geometry, prefix).expect("a plan");
-    let paged = packed.paged();
-    let Form::Partial { first: first_width } = paged.form() else { panic!("a form") };
-    let mut first: Option<Vec<u8>> = None;
-    for vectors in [Vectors::Scalar, Vectors::Best] {
-        let mut out = vec![0xAA; packed.bytes() as usize];
-        build_partial(&packed, keys, vectors, &mut out).expect("a build");
-        let (places, _) = paged.partial_places();
-        let place = |number: usize, page: u64| {
-            let width = if number == 0 { first_width } else { 4 };
-            (places[number] + page * paged.partial_stride(width, number), width)
-        };
-        check_pages(paged, keys, &out, place, |number, page, mine, key| {
-            let at = (paged.records()[number] + page) as usize * 32;
-            let record = Partial::decode(out[at..].first_chunk().expect("a record"));
-            assert_eq!(record.reference, mine[0]);
-            let differ = mine.iter().fold(0, |bits, key| bits | (key ^ mine[0]));
-            let bits = if number == 0 { 8 * first_width } else { 32 };
-            assert_eq!(record, Partial::new(mine[0], differ, bits, prefix));
-            record.word(key)
-        });
-        assert_eq!(*first.get_or_insert_with(|| out.clone()), out);
     }
 }
 
@@ -198,32 +130,61 @@ fn compressed(key_bytes: u32, check: impl Fn(fn(u64) -> u128, Geometry)) {
             {
                 let padded = (number + count) % 2 == 0;
                 // Whole pages of 2^19 keys are megabytes: some sizes will do.
-                if (d_p == 19 && padded && turn % 4 != 0) || (key_bytes > 4 && d_l + 2 > d_p) {
+                if (d_p == 19 && padded && turn % 4 != 0) || (d_l + key_bytes.ilog2() - 1 > d_p) {
                     continue;
                 }
-                check(shape, Geometry { keys: count as u64, key_bytes, d_k, d_l, d_p, padded });
+                check(
+                    shape,
+                    Geometry { keys: count as u64, key_bytes, d_k, d_l, d_p, padded, aligned: false },
+                );
             }
         }
     }
 }
 
 #[test]
-fn distances_of_4_bytes_are_the_geometry() {
-    compressed(4, |shape, geometry| check_delta(&sorted::<u32>(geometry.keys as usize, shape), geometry));
-}
-
-#[test]
-fn distances_of_8_bytes_are_the_geometry() {
-    compressed(8, |shape, geometry| check_delta(&sorted::<u64>(geometry.keys as usize, shape), geometry));
-}
-
-#[test]
-fn partial_keys_are_the_geometry() {
-    compressed(16, |shape, geometry| {
-        let keys = sorted(geometry.keys as usize, shape);
-        check_partial(&keys, geometry, Prefix::Noncontiguous);
-        check_partial(&keys, geometry, Prefix::Contiguous);
+fn compressed_words_of_4_bytes_are_the_geometry() {
+    compressed(4, |shape, geometry| {
+        let keys = sorted::<u32>(geometry.keys as usize, shape);
+        check_compressed(&keys, geometry, &[Form::Delta, Form::Auto]);
     });
+}
+
+#[test]
+fn compressed_words_of_8_bytes_are_the_geometry() {
+    compressed(8, |shape, geometry| {
+        let keys = sorted::<u64>(geometry.keys as usize, shape);
+        check_compressed(&keys, geometry, &[Form::Delta, Form::Partial, Form::Auto]);
+    });
+}
+
+#[test]
+fn compressed_words_of_16_bytes_are_the_geometry() {
+    compressed(16, |shape, geometry| {
+        let keys = sorted::<u128>(geometry.keys as usize, shape);
+        check_compressed(&keys, geometry, &[Form::Delta, Form::Partial, Form::Auto]);
+    });
+}
+
+/// Words of partial keys part the keys of all pages but the first, or are counted.
+#[test]
+fn first_pages_have_longer_words() {
+    // Nibbles of few values tell little: four bytes of them take few of 2^32 values.
+    let tell = |values: u64| -> Vec<u128> {
+        let nibble = |i: u64, at: u64| u128::from(mix(i * 32 + at) % values);
+        let mut keys: Vec<u128> =
+            (0..40_000).map(|i| (0..32).fold(0, |key, at| key << 4 | nibble(i, at))).collect();
+        keys.sort_unstable();
+        keys
+    };
+    let geometry =
+        Geometry { keys: 40_000, key_bytes: 16, d_k: 1, d_l: 2, d_p: 12, padded: false, aligned: false };
+    let partial = (Form::Partial, Prefix::Noncontiguous);
+    for (values, width) in [(16, 4), (2, 8)] {
+        let planned = Compressed::plan(&tell(values), &geometry, partial, Vectors::Best).expect("a plan");
+        assert_eq!(planned.first_width(), width, "{values}");
+        assert!(planned.false_positives() * 10_000 < 4095, "{}", planned.false_positives());
+    }
 }
 
 #[test]
@@ -239,8 +200,14 @@ fn what_does_not_belong_together_is_refused() {
         Err(ClassicError::Keys { expected: 3, found: 2 })
     ));
     assert_eq!(build(&[1u64, 2, 3], &geometry, Vectors::Best, &mut out), Err(ClassicError::Geometry));
-    let none = Packed::delta(&keys, &Geometry { d_p: 0, ..geometry }).map(|_| ());
+    let how = (Form::Delta, Prefix::Noncontiguous);
+    let none = Compressed::plan(&keys, &Geometry { d_p: 0, ..geometry }, how, Vectors::Best).map(|_| ());
     assert_eq!(none, Err(ClassicError::Geometry));
-    let packed = Packed::delta(&keys, &geometry).expect("a plan");
-    assert!(build_delta(&packed, &keys[..2], Vectors::Best, &mut out).is_err());
+    let none = Compressed::plan(&keys, &geometry, (Form::Partial, how.1), Vectors::Best).map(|_| ());
+    assert_eq!(none, Err(ClassicError::Geometry));
+    let aligned = Geometry { aligned: true, ..geometry };
+    assert_eq!(build(&keys, &aligned, Vectors::Best, &mut out), Err(ClassicError::Geometry));
+    let planned = Compressed::plan(&keys, &geometry, how, Vectors::Best).expect("a plan");
+    assert!(planned.build(&keys[..2], &mut out).is_err());
+    assert!(planned.build(&keys, &mut out[1..]).is_err());
 }

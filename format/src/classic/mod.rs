@@ -12,10 +12,11 @@
 //! all ones, which are not below any query.
 //!
 //! This is pure arithmetic, from Kim et al., "Designing Fast Architecture-Sensitive Tree Search", TODS 36(4),
-//! 2011, sections 4.2 and 5.1; the truncation is ours. Every function is at most O(levels). [`packed`] has
-//! the two compressed forms (section 7).
+//! 2011, sections 4.2 and 5.1; the truncation is ours. Every function is at most O(levels). [`paged`] has
+//! the compressed forms (section 7).
 
-pub mod packed;
+pub mod paged;
+pub mod search;
 pub mod section;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,8 @@ pub const PAGE_LEVELS_MAX: u32 = 64;
 /// Zero bytes after the last line of a tree, so that the load of a line stays inside.
 pub const SLACK_BYTES: u64 = 64;
 const LINE_BYTES: u64 = 64;
+/// Bytes of the pages of memory that [`Geometry::aligned`] fits a tree's pages into.
+pub const UNIT_BYTES: u64 = crate::section::HUGE_PAGE_BYTES;
 
 /// The sizes with which a tree is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +51,9 @@ pub struct Geometry {
     pub d_p: u32,
     /// True if line blocks never straddle 64-byte lines; else they are packed, as in the paper.
     pub padded: bool,
+    /// True if no page straddles a multiple of [`UNIT_BYTES`], counted from the first byte of the tree, and
+    /// pages that are longer start on one.
+    pub aligned: bool,
 }
 
 /// Returns the number of nodes in a complete tree of `levels < 64` levels.
@@ -74,6 +80,7 @@ impl Geometry {
             d_l: depth(64, key),
             d_p: depth(2 << 20, key),
             padded: false,
+            aligned: false,
         }
     }
 
@@ -125,6 +132,43 @@ impl LineLevel {
     }
 }
 
+/// Free slots after every so many pages of a depth, so that none of them straddles a huge page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// Number of pages between two gaps; 0 if there are none.
+    pub unit_pages: u64,
+    /// Number of slots of a gap.
+    pub slots: u64,
+    /// Multiplier that replaces a division by `unit_pages`: 2^64 divided by it, rounded up; 0 for a division by 1.
+    pub magic: u64,
+}
+
+impl Gaps {
+    /// Returns the gaps after whole pages of this many slots, in units of `unit` slots. Of longer pages each
+    /// begins a unit.
+    fn new(page_slots: u64, unit: u64) -> Self {
+        let unit_pages = (unit / page_slots).max(1);
+        let used = unit_pages * page_slots;
+        let slots = used.next_multiple_of(unit) - used;
+        if slots == 0 {
+            return Self::default();
+        }
+        Self { unit_pages, slots, magic: if unit_pages == 1 { 0 } else { u64::MAX / unit_pages + 1 } }
+    }
+
+    /// Returns the number of slots in all gaps before a page. Exact up to page 2^48, since units have fewer than
+    /// 2^16 pages.
+    #[inline(always)]
+    #[must_use]
+    pub const fn before(&self, page: u64) -> u64 {
+        if self.slots == 0 {
+            return 0;
+        }
+        let unit = if self.magic == 0 { page } else { (page as u128 * self.magic as u128 >> 64) as u64 };
+        unit * self.slots
+    }
+}
+
 /// The pages of one depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageLevel {
@@ -140,6 +184,8 @@ pub struct PageLevel {
     pub start: u64,
     /// Number of slots in a whole page, and in the last one.
     pub slots: [u64; 2],
+    /// Free slots between pages.
+    pub gaps: Gaps,
     /// True if pages of one line each are laid out as the lines of a single page.
     pub joined: bool,
     /// Their lines, top first.
@@ -160,6 +206,7 @@ impl PageLevel {
             last: if joined { 0 } else { last_page },
             start,
             slots: [0; 2],
+            gaps: Gaps::default(),
             joined,
             lines: Vec::new(),
         };
@@ -178,19 +225,38 @@ impl PageLevel {
             page.lines.push(line);
             inside += depth;
         }
+        if geometry.aligned && !page.joined {
+            page.align(UNIT_BYTES / u64::from(geometry.key_bytes));
+        }
         page
     }
 
+    /// Moves the pages so that none straddles a multiple of `unit` slots, or, if they are longer, each starts
+    /// on one.
+    fn align(&mut self, unit: u64) {
+        let whole = self.slots[usize::from(self.last == 0)];
+        let next = self.start.next_multiple_of(unit);
+        if self.start + self.span() <= next {
+            return;
+        }
+        self.start = next;
+        if self.last > 0 && self.span() > unit {
+            self.gaps = Gaps::new(whole, unit);
+        }
+    }
+
     /// Returns the number of slots in all pages of the level.
-    const fn span(&self) -> u64 {
-        self.last * self.slots[0] + self.slots[1]
+    #[must_use]
+    pub const fn span(&self) -> u64 {
+        self.page(self.last).0 - self.start + self.slots[1]
     }
 
     /// Returns the slot of the first line of a page, and 1 if it is the last page.
     #[inline(always)]
     #[must_use]
     pub const fn page(&self, page: u64) -> (u64, usize) {
-        (self.start + page * self.slots[0], (page == self.last) as usize)
+        let start = self.start + page * self.slots[0] + self.gaps.before(page);
+        (start, (page == self.last) as usize)
     }
 }
 
@@ -234,7 +300,7 @@ impl Tree {
         let mut above = 0;
         while above < geometry.levels() {
             let page = PageLevel::new(&geometry, above, tree.slots, join);
-            tree.slots += page.span();
+            tree.slots = page.start + page.span();
             above += page.levels;
             tree.pages.push(page);
         }
@@ -302,7 +368,16 @@ impl Tree {
     pub fn index_of(&self, slot: u64) -> Option<u64> {
         let page_level = self.pages.iter().rev().find(|level| level.start <= slot)?;
         let inside = slot - page_level.start;
-        let page = inside.checked_div(page_level.slots[0])?.min(page_level.last);
+        let gaps = page_level.gaps;
+        let unit = gaps.unit_pages * page_level.slots[0] + gaps.slots;
+        let page = if gaps.slots == 0 {
+            inside.checked_div(page_level.slots[0])?
+        } else {
+            let inside = inside % unit / page_level.slots[0];
+            (inside < gaps.unit_pages)
+                .then_some(slot.checked_sub(page_level.start)? / unit * gaps.unit_pages + inside)?
+        };
+        let page = page.min(page_level.last);
         let (start, part) = page_level.page(page);
         let inside = slot - start;
         let level = page_level.lines.iter().rev().find(|line| line.start[part] <= inside)?;

@@ -1,43 +1,67 @@
-//! Compressed classic trees: each page stores narrow words that represent its keys.
+//! Compressed classic trees: each page has a record, and narrow words that represent its keys.
 //!
 //! ```text
 //! records   one a page, levels top first, pages in order; zero bytes to a multiple of 64
-//! pages     in the same order; each at a multiple of min(64, its bytes rounded up to a power of two)
+//! pages     in the same order, each where the record says
 //! 64 zero bytes
 //! ```
-//! **delta** (4- and 8-byte keys): a word is `key - base`, in 2, 4 or 8 bytes; the base is the smallest key
-//! of the page. Nothing is lost: a search ends where it would end in the full tree.
+//! A page stores its keys in one of two ways. A **distance** is `key - base`; the base is the smallest key of the
+//! page. Nothing is lost: a search ends where it would end in the full tree.
 //!
-//! **partial** (16-byte keys): a word is those nibbles of the key, most significant first, in which the keys
-//! of the page differ, until 32 bits are full (in the first page 32, 64 or 128). The order is kept, but
-//! different keys may have equal words. So a search ends near its goal, and then compares full keys.
+//! A **partial key** is those nibbles of the key, most significant first, that the record keeps: the nibbles in
+//! which the keys of the page differ, as many as a word has room for. The order is kept, but different keys may
+//! have equal words. So a search ends near its goal, and then compares full keys.
 //!
 //! The lines inside a page are those of [`Geometry`]. d_K and d_L are deeper by the logarithm of the ratio of
 //! a key's width to a word's, so that blocks and lines keep their bytes.
 //!
-//! The source is Kim et al., TODS 36(4), sections 7.1 and 7.2. Two things differ: base and width are found by
-//! one load each, since keys are sorted; and widths are powers of two, so that words are compared in place.
+//! The source is Kim et al., TODS 36(4), sections 7.1 and 7.2. Three things differ: base and width are found by
+//! one load each, since keys are sorted; widths are powers of two, so that words are compared in place; and each
+//! page has a width of its own.
 
-use super::{Geometry, PageLevel, SLACK_BYTES, Tree};
+use super::{Geometry, PageLevel, SLACK_BYTES, Tree, UNIT_BYTES};
 
-/// Bytes of a [`Delta`] record.
-pub const DELTA_BYTES: usize = 16;
-/// Bytes of a [`Partial`] record.
-pub const PARTIAL_BYTES: usize = 32;
 const LINE_BYTES: u64 = 64;
+/// Places of pages are multiples of it.
+const PLACE_BYTES: u64 = 16;
 
-/// Form of the keys in the tree.
+/// How the pages of a tree store their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Keys in full.
+    /// In full, without records.
     Full,
-    /// Distances from the page's smallest key.
+    /// As distances, in the narrowest words that hold them.
     Delta,
-    /// The nibbles in which the page's keys differ.
-    Partial {
-        /// Bytes per word of the first page: 4, 8 or 16.
-        first: u32,
-    },
+    /// As partial keys in words of 4 bytes; those of the first page may be longer.
+    Partial,
+    /// In either way, whichever makes the page smallest.
+    Auto,
+}
+
+impl Form {
+    /// All forms, in the order of their codes.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Delta, Self::Partial, Self::Auto];
+
+    /// Returns the lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Delta => "delta",
+            Self::Partial => "partial",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Reports whether keys of `key_bytes` can be stored in this form.
+    #[must_use]
+    pub const fn holds(self, key_bytes: u32) -> bool {
+        match self {
+            Self::Full => matches!(key_bytes, 2 | 4 | 8 | 16),
+            Self::Delta | Self::Auto => matches!(key_bytes, 4 | 8 | 16),
+            Self::Partial => matches!(key_bytes, 8 | 16),
+        }
+    }
 }
 
 /// Layout of the records, pages and lines of a compressed tree.
@@ -51,28 +75,24 @@ pub struct Paged {
 }
 
 impl Paged {
-    /// Lays out a tree of compressed keys. Returns `None` for [`Form::Full`], for a form that is invalid for
+    /// Lays out a tree of compressed keys. Returns `None` for [`Form::Full`], for a form that does not hold
     /// keys of this width, for pages with fewer levels than a line of the narrowest words, and if
     /// [`Geometry::tree`] does.
     #[must_use]
     pub fn new(geometry: Geometry, form: Form) -> Option<Self> {
-        let widths: &[u32] = match (form, geometry.key_bytes) {
-            (Form::Delta, 4) => &[2, 4],
-            (Form::Delta, 8) => &[2, 4, 8],
-            (Form::Partial { first: first @ (4 | 8 | 16) }, 16) => &[4, first],
-            _ => return None,
-        };
+        if form == Form::Full || !form.holds(geometry.key_bytes) {
+            return None;
+        }
         let mut trees = [const { None }; 4];
-        for &width in widths {
+        for width in [2, 4, 8, 16].into_iter().filter(|&width| width <= geometry.key_bytes) {
             let deeper = (geometry.key_bytes / width).ilog2();
             let d_k = geometry.d_k.checked_add(deeper)?;
             let d_l = geometry.d_l.checked_add(deeper)?;
-            let narrow = Geometry { key_bytes: width, d_k, d_l, ..geometry };
+            let narrow = Geometry { key_bytes: width, d_k, d_l, aligned: false, ..geometry };
             trees[width_log(width) - 1] = Some(Tree::new(narrow, false)?);
         }
         let mut paged = Self { geometry, form, trees, records: Vec::new(), pages: 0 };
-        let all = paged.tree(4)?;
-        let lasts: Vec<u64> = all.pages.iter().map(|level| level.last).collect();
+        let lasts: Vec<u64> = paged.levels().iter().map(|level| level.last).collect();
         for last in lasts {
             paged.records.push(paged.pages);
             paged.pages += last + 1;
@@ -99,11 +119,11 @@ impl Paged {
         self.trees.get(width_log(width).checked_sub(1)?)?.as_ref()
     }
 
-    /// Returns the levels of pages, top first, with their page numbers; their lines are those of 4-byte
-    /// words.
+    /// Returns the levels of pages, top first, with their page numbers; their lines are those of words as wide
+    /// as the keys.
     #[must_use]
     pub fn levels(&self) -> &[PageLevel] {
-        self.tree(4).map_or(&[], |tree| &tree.pages)
+        self.tree(self.geometry.key_bytes).map_or(&[], |tree| &tree.pages)
     }
 
     /// Returns the number of the first record of each level of pages.
@@ -121,7 +141,7 @@ impl Paged {
     /// Returns the bytes per record.
     #[must_use]
     pub const fn record_bytes(&self) -> usize {
-        if matches!(self.form, Form::Delta) { DELTA_BYTES } else { PARTIAL_BYTES }
+        PageRecord::bytes(self.geometry.key_bytes)
     }
 
     /// Returns the offset of the first byte after the records, where the first page begins.
@@ -137,32 +157,13 @@ impl Paged {
         Some(self.tree(width)?.pages.get(level)?.slots.get(part)? * u64::from(width))
     }
 
-    /// Returns the place of the first page of each level, and the end of the last page, of a
-    /// [`Form::Partial`] tree, whose pages have fixed widths. For other forms there are no places, and the
-    /// end is 0.
+    /// Returns the place of a page of `bytes` bytes, if the page before it ends at `end`.
+    #[inline(always)]
     #[must_use]
-    pub fn partial_places(&self) -> (Vec<u64>, u64) {
-        let Form::Partial { first } = self.form else { return (Vec::new(), 0) };
-        let mut at = self.pages_at();
-        let mut places = Vec::new();
-        for (level, pages) in self.levels().iter().enumerate() {
-            let width = if level == 0 { first } else { 4 };
-            let whole = self.page_bytes(width, level, 0).unwrap_or(0);
-            let last = self.page_bytes(width, level, 1).unwrap_or(0);
-            let stride = whole.next_multiple_of(align(whole));
-            // An alignment for a whole page also suits the shorter last one.
-            at = at.next_multiple_of(align(whole));
-            places.push(at);
-            at += pages.last * stride + last;
-        }
-        (places, at)
-    }
-
-    /// Returns the bytes from one whole page of a level to the next, in a [`Form::Partial`] tree.
-    #[must_use]
-    pub fn partial_stride(&self, width: u32, level: usize) -> u64 {
-        let whole = self.page_bytes(width, level, 0).unwrap_or(0);
-        whole.next_multiple_of(align(whole))
+    pub const fn place(&self, bytes: u64, end: u64) -> u64 {
+        let at = end.next_multiple_of(align(bytes));
+        let straddles = self.geometry.aligned && at % UNIT_BYTES + bytes > UNIT_BYTES;
+        if straddles { at.next_multiple_of(UNIT_BYTES) } else { at }
     }
 
     /// Returns the bytes of the whole tree if its last page ends at `end`.
@@ -172,15 +173,16 @@ impl Paged {
     }
 }
 
-/// Returns the alignment of a page of `bytes` bytes.
+/// Returns the alignment of a page of `bytes` bytes: a power of two from 16 to 64.
+#[inline(always)]
 #[must_use]
 pub const fn align(bytes: u64) -> u64 {
-    if bytes > LINE_BYTES / 2 {
+    if bytes > 32 {
         LINE_BYTES
-    } else if bytes == 0 {
-        1
+    } else if bytes > PLACE_BYTES {
+        32
     } else {
-        bytes.next_power_of_two()
+        PLACE_BYTES
     }
 }
 
@@ -194,56 +196,23 @@ const fn width_log(width: u32) -> usize {
     }
 }
 
-/// Record of a page of distances.
+/// The record of a page: how its words represent its keys, and where they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
-    /// Smallest key of the page.
-    pub base: u64,
-    /// First byte of the page, relative to the start of the tree; below 2^56.
-    pub place: u64,
-    /// Bytes per word: 2, 4 or 8.
-    pub width: u32,
-}
-
-impl Delta {
-    /// Returns the narrowest width that has room for every distance up to `span`.
-    #[inline]
-    #[must_use]
-    pub const fn width(span: u64) -> u32 {
-        if span <= u16::MAX as u64 {
-            2
-        } else if span <= u32::MAX as u64 {
-            4
-        } else {
-            8
-        }
-    }
-
-    /// Returns its bytes: base (8), then width (1) and place (7).
-    #[inline]
-    #[must_use]
-    pub fn encode(self) -> [u8; DELTA_BYTES] {
-        (u128::from(self.place << 8 | u64::from(self.width)) << 64 | u128::from(self.base)).to_le_bytes()
-    }
-
-    /// Reads what [`Delta::encode`] wrote, without checks.
-    #[inline(always)]
-    #[must_use]
-    pub fn decode(bytes: [u8; DELTA_BYTES]) -> Self {
-        let word = u128::from_le_bytes(bytes);
-        let high = (word >> 64) as u64;
-        Self { base: word as u64, place: high >> 8, width: (high & 0xFF) as u32 }
-    }
-}
-
-/// Record of a page of partial keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Partial {
+pub struct PageRecord {
     /// The page's smallest key.
-    pub reference: u128,
-    /// The kept bits; whole nibbles.
-    pub mask: u128,
+    pub base: u128,
+    /// Nibbles that the words keep, a bit each, the least significant nibble first; 0 if words are distances.
+    pub kept: u32,
+    /// Bytes per word: 2, 4, 8 or 16.
+    pub width: u32,
+    /// First byte of the page, relative to the start of the tree; a multiple of 16, below 2^44.
+    pub place: u64,
 }
+
+/// Largest record, in bytes.
+pub const RECORD_BYTES_MAX: usize = 32;
+/// End of the last page that a record can name.
+pub const PLACE_MAX: u64 = PLACE_BYTES << 40;
 
 /// The choice of the nibbles of a partial key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -265,52 +234,82 @@ pub struct Probe {
     pub above: bool,
 }
 
-impl Partial {
-    /// Creates the record of a page whose keys differ from `reference` in the bits `differ`; words have
-    /// `bits` bits. O(bits).
-    #[inline]
+impl PageRecord {
+    /// Returns the bytes of a record of a tree with keys of `key_bytes`.
     #[must_use]
-    pub fn new(reference: u128, differ: u128, bits: u32, prefix: Prefix) -> Self {
-        const ONES: u128 = u128::MAX / 15;
-        let some = differ | differ >> 1;
-        let mut left = ((some | some >> 2) & ONES) * 15;
-        if left.count_ones() <= bits && prefix == Prefix::Noncontiguous {
-            return Self { reference, mask: left };
-        }
-        let mut mask = 0;
-        for _ in 0..bits / 4 {
-            if left == 0 {
-                break;
-            }
-            let high = 15 << ((127 - left.leading_zeros()) & !3);
-            mask |= high;
-            left = match prefix {
-                Prefix::Noncontiguous => left & !high,
-                Prefix::Contiguous => high >> 4,
-            };
-        }
-        Self { reference, mask }
+    pub const fn bytes(key_bytes: u32) -> usize {
+        if key_bytes == 16 { 32 } else { 16 }
     }
 
-    /// Returns the bits in which all keys of the page agree with the reference key. If the word is full,
+    /// Returns the narrowest width in which distances up to `span` fit.
+    #[inline]
+    #[must_use]
+    pub const fn width(span: u128) -> u32 {
+        if span <= u16::MAX as u128 {
+            2
+        } else if span <= u32::MAX as u128 {
+            4
+        } else if span <= u64::MAX as u128 {
+            8
+        } else {
+            16
+        }
+    }
+
+    /// Chooses the nibbles of partial keys of `width` bytes, of keys that differ in the bits `differ`: from the
+    /// most significant nibble that differs on. O(width).
+    #[inline]
+    #[must_use]
+    pub const fn keep(differ: u128, width: u32, prefix: Prefix) -> u32 {
+        let mut left = nibbles_of(differ);
+        let room = 2 * width;
+        if matches!(prefix, Prefix::Noncontiguous) {
+            while left.count_ones() > room {
+                left &= left - 1;
+            }
+            return left;
+        }
+        if left == 0 {
+            return 0;
+        }
+        let top = 32 - left.leading_zeros();
+        left = u32::MAX >> (32 - top);
+        if top > room { left & !(u32::MAX >> (32 - (top - room))) } else { left }
+    }
+
+    /// Returns the bits of the nibbles that words keep.
+    #[inline(always)]
+    #[must_use]
+    pub const fn mask(self) -> u128 {
+        spread(self.kept)
+    }
+
+    /// Returns the bits in which all keys of a page of partial keys agree with its base. If the word is full,
     /// nothing is known about the bits below the last kept nibble.
     #[inline(always)]
     #[must_use]
-    pub const fn agreed(self, bits: u32) -> u128 {
-        let full = self.mask.count_ones() >= bits && self.mask != 0;
-        let known = if full { !((self.mask & self.mask.wrapping_neg()) - 1) } else { u128::MAX };
-        known & !self.mask
+    pub const fn agreed(self, mask: u128) -> u128 {
+        let is_full = self.kept.count_ones() >= 2 * self.width && mask != 0;
+        let known = if is_full { !((mask & mask.wrapping_neg()) - 1) } else { u128::MAX };
+        known & !mask
     }
 
-    /// Returns the word of a key of the page: its kept bits, packed. This is the slow version, O(128).
+    /// Returns the word of a key: its distance, or its kept nibbles, packed. O(kept nibbles).
+    #[inline]
     #[must_use]
     pub const fn word(self, key: u128) -> u128 {
-        let (mut word, mut bit) = (0, 128);
-        while bit > 0 {
-            bit -= 1;
-            if self.mask >> bit & 1 == 1 {
-                word = word << 1 | key >> bit & 1;
-            }
+        if self.kept == 0 { key.wrapping_sub(self.base) } else { self.packed(key) }
+    }
+
+    /// Returns the kept nibbles of a key, packed in order to the low end.
+    #[inline]
+    #[must_use]
+    pub const fn packed(self, key: u128) -> u128 {
+        let (mut word, mut left) = (0, self.kept);
+        while left != 0 {
+            let nibble = 31 - left.leading_zeros();
+            word = word << 4 | (key >> (4 * nibble)) & 15;
+            left &= !(1 << nibble);
         }
         word
     }
@@ -319,39 +318,97 @@ impl Partial {
     /// nibble, the kept bits after it become all zero, or they become all ones and the flag returned is true.
     #[inline(always)]
     #[must_use]
-    pub const fn settle(self, query: u128, bits: u32) -> (u128, bool) {
-        let off = (query ^ self.reference) & self.agreed(bits);
+    pub const fn settle(self, query: u128, mask: u128) -> (u128, bool) {
+        let off = (query ^ self.base) & self.agreed(mask);
         if off == 0 {
             return (query, false);
         }
-        // The topmost bit decides. Kept nibbles above it may also differ from the reference key.
+        // The topmost bit decides. Kept nibbles above it may also differ from the base.
         let top = 1 << (127 - off.leading_zeros());
         let after = top | (top - 1);
         if query & top != 0 { (query | after, true) } else { (query & !after, false) }
     }
 
-    /// Returns a query as a word. This is the slow version.
+    /// Returns a query as a word of a page; `None` if all words are below the query, since no distance is as
+    /// long. This is the slow version.
     #[must_use]
-    pub const fn probe(self, query: u128, bits: u32) -> Probe {
-        let (key, above) = self.settle(query, bits);
-        Probe { word: self.word(key), above }
+    pub const fn probe(self, query: u128) -> Option<Probe> {
+        if self.kept == 0 {
+            let word = query.saturating_sub(self.base);
+            let fits = word <= u128::MAX >> (128 - 8 * self.width);
+            return if fits { Some(Probe { word, above: false }) } else { None };
+        }
+        let (key, above) = self.settle(query, self.mask());
+        Some(Probe { word: self.packed(key), above })
     }
 
-    /// Returns its bytes: reference, mask.
+    /// Reports whether a reader can use the record: its width is one of those of the keys, and a word has room
+    /// for the nibbles.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_sound(self, key_bytes: u32) -> bool {
+        let has_width = matches!(self.width, 2 | 4 | 8 | 16) && self.width <= key_bytes;
+        has_width && self.kept.count_ones() <= 2 * self.width
+    }
+
+    /// Returns its bytes in a tree of keys of `key_bytes`; the first [`PageRecord::bytes`] of them are stored.
     #[inline]
     #[must_use]
-    pub fn encode(self) -> [u8; PARTIAL_BYTES] {
-        let mut bytes = [0; PARTIAL_BYTES];
-        bytes[..16].copy_from_slice(&self.reference.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.mask.to_le_bytes());
+    pub fn encode(self, key_bytes: u32) -> [u8; RECORD_BYTES_MAX] {
+        let mut bytes = [0; RECORD_BYTES_MAX];
+        if key_bytes == 16 {
+            let after = u64::from(self.width) << 32 | u64::from(self.kept);
+            bytes[..16].copy_from_slice(&self.base.to_le_bytes());
+            bytes[16..24].copy_from_slice(&after.to_le_bytes());
+            bytes[24..].copy_from_slice(&self.place.to_le_bytes());
+        } else {
+            let place = (self.place / PLACE_BYTES) << 24;
+            let after = place | u64::from(self.width) << 16 | u64::from(self.kept & 0xFFFF);
+            bytes[..8].copy_from_slice(&(self.base as u64).to_le_bytes());
+            bytes[8..16].copy_from_slice(&after.to_le_bytes());
+        }
         bytes
     }
 
-    /// Reads what [`Partial::encode`] wrote, without checks.
+    /// Reads a record of a tree of keys of `key_bytes`, without checks; `None` if there are too few bytes.
     #[inline(always)]
     #[must_use]
-    pub fn decode(bytes: &[u8; PARTIAL_BYTES]) -> Self {
-        let (halves, _) = bytes.as_chunks::<16>();
-        Self { reference: u128::from_le_bytes(halves[0]), mask: u128::from_le_bytes(halves[1]) }
+    pub fn decode(key_bytes: u32, bytes: &[u8]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| words.get(at).map(|&word| u64::from_le_bytes(word));
+        if key_bytes == 16 {
+            let (low, high, after, place) = (word(0)?, word(1)?, word(2)?, word(3)?);
+            let base = u128::from(high) << 64 | u128::from(low);
+            let width = (after >> 32) as u8;
+            return Some(Self { base, kept: after as u32, width: width.into(), place });
+        }
+        let (base, after) = (word(0)?, word(1)?);
+        let (kept, width) = (after as u16, (after >> 16) as u8);
+        let place = (after >> 24) * PLACE_BYTES;
+        Some(Self { base: base.into(), kept: kept.into(), width: width.into(), place })
     }
+}
+
+/// Returns a bit for each nibble that is not zero.
+const fn nibbles_of(bits: u128) -> u32 {
+    let some = bits | bits >> 1;
+    let mut left = (some | some >> 2) & (u128::MAX / 15);
+    // Gathers bit 4 i in bit i.
+    left = (left | left >> 3) & (u128::MAX / 0xFF * 3);
+    left = (left | left >> 6) & (u128::MAX / 0xFFFF * 0xF);
+    left = (left | left >> 12) & (u128::MAX / 0xFFFF_FFFF * 0xFF);
+    left = (left | left >> 24) & (u128::MAX / 0xFFFF_FFFF_FFFF_FFFF * 0xFFFF);
+    (left | left >> 48) as u32
+}
+
+/// Returns all bits of the nibbles for which there is a bit.
+#[inline(always)]
+const fn spread(kept: u32) -> u128 {
+    let mut left = kept as u128;
+    left = (left | left << 48) & (u128::MAX / 0xFFFF_FFFF_FFFF_FFFF * 0xFFFF);
+    left = (left | left << 24) & (u128::MAX / 0xFFFF_FFFF * 0xFF);
+    left = (left | left << 12) & (u128::MAX / 0xFFFF * 0xF);
+    left = (left | left << 6) & (u128::MAX / 0xFF * 3);
+    left = (left | left << 3) & (u128::MAX / 15);
+    left * 15
 }

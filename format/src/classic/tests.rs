@@ -1,6 +1,6 @@
 //! The arithmetic against a recursive construction that follows the paper's text, and its Figure 1.
 
-use super::packed::{Delta, Form, Paged, Partial, Prefix, align};
+use super::paged::{Form, PLACE_MAX, PageRecord, Paged, Prefix, align};
 use super::*;
 
 /// Appends the in-order indices of the top `take` levels of the subtree over gaps `first ..`, which is
@@ -66,7 +66,7 @@ fn depths() -> Vec<(u32, u32, u32)> {
 fn packed_is_the_recursive_construction() {
     for keys in sizes() {
         for (d_k, d_l, d_p) in depths() {
-            let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded: false };
+            let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded: false, aligned: false };
             let tree = geometry.tree().expect("a sound geometry");
             let expected = slow_tree(&geometry);
             assert_eq!(tree.slots(), expected.len() as u64, "{geometry:?}");
@@ -95,7 +95,7 @@ fn padded_holds_the_same_keys_and_straddles_no_line() {
                 .into_iter()
                 .filter(|bytes| is_long() || (keys + u64::from(d_l)) % 3 == u64::from(*bytes / 8))
             {
-                let packed = Geometry { keys, key_bytes, d_k, d_l, d_p, padded: false };
+                let packed = Geometry { keys, key_bytes, d_k, d_l, d_p, padded: false, aligned: false };
                 let padded = Geometry { padded: true, ..packed };
                 let expected = slow_tree(&packed);
                 let tree = padded.tree().expect("a sound geometry");
@@ -126,8 +126,9 @@ fn padded_holds_the_same_keys_and_straddles_no_line() {
 #[test]
 fn figure_1() {
     // (b): N_L = 31, d_L = 5, d_K = 2. Root triangle, its four children, then the 16 nodes of depth 4.
-    let tree =
-        Geometry { keys: 31, key_bytes: 4, d_k: 2, d_l: 5, d_p: 5, padded: false }.tree().expect("sound");
+    let tree = Geometry { keys: 31, key_bytes: 4, d_k: 2, d_l: 5, d_p: 5, padded: false, aligned: false }
+        .tree()
+        .expect("sound");
     let order: Vec<u64> = (0..31).filter_map(|slot| tree.index_of(slot)).collect();
     assert_eq!(order[..3], [15, 7, 23]);
     assert_eq!(order[3..15], [3, 1, 5, 11, 9, 13, 19, 17, 21, 27, 25, 29]);
@@ -151,7 +152,7 @@ fn the_papers_depths() {
 fn sizes_follow_the_keys() {
     for keys in (1..40).flat_map(|i| [1u64 << i, (1 << i) + 1, (1 << i) + (1 << i) / 2]) {
         for (d_k, d_l, d_p) in [(2, 4, 19), (2, 4, 10), (4, 4, 12), (1, 1, 64), (1, 3, 9)] {
-            let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded: false };
+            let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded: false, aligned: false };
             let tree = geometry.tree().expect("sound");
             let lines = u64::from(geometry.levels().div_ceil(d_l)) + 10;
             assert!(tree.slots() <= keys + lines * 2 * nodes(d_l), "{geometry:?}: {}", tree.slots());
@@ -161,14 +162,14 @@ fn sizes_follow_the_keys() {
     // 2 MiB pages and 64-byte lines as in the paper.
     assert_eq!(
         Geometry::paper(1, 4),
-        Geometry { keys: 1, key_bytes: 4, d_k: 2, d_l: 4, d_p: 19, padded: false }
+        Geometry { keys: 1, key_bytes: 4, d_k: 2, d_l: 4, d_p: 19, padded: false, aligned: false }
     );
     assert_eq!(Geometry::paper(1, 16).d_p, 17);
 }
 
 #[test]
 fn forged_geometry_is_refused() {
-    let sound = Geometry { keys: 1000, key_bytes: 4, d_k: 2, d_l: 4, d_p: 19, padded: false };
+    let sound = Geometry { keys: 1000, key_bytes: 4, d_k: 2, d_l: 4, d_p: 19, padded: false, aligned: false };
     assert!(sound.tree().is_some());
     let forged = [
         Geometry { keys: KEYS_MAX + 1, ..sound },
@@ -193,7 +194,9 @@ fn forged_geometry_is_refused() {
         for key_bytes in [2, 4, 8, 16] {
             for (d_k, d_l, d_p) in [(1, 1, 1), (1, 1, 64), (1, 2, 3), (2, 4, 19), (16, 16, 64)] {
                 for keys in [KEYS_MAX, KEYS_MAX - 1, KEYS_MAX / 2 + 1] {
-                    let tree = Geometry { keys, key_bytes, d_k, d_l, d_p, padded }.tree().expect("sound");
+                    let tree = Geometry { keys, key_bytes, d_k, d_l, d_p, padded, aligned: false }
+                        .tree()
+                        .expect("sound");
                     assert!(tree.bytes() < 1 << 58);
                     assert!(tree.slot_of(keys / 3).is_some() && tree.slot_of(u64::MAX).is_none());
                     assert!(tree.index_of(tree.slots() + 1000).is_none_or(|index| index > keys));
@@ -204,69 +207,159 @@ fn forged_geometry_is_refused() {
 }
 
 #[test]
+fn aligned_pages_straddle_nothing() {
+    for (key_bytes, keys) in [(4, 1 << 23), (8, 3_000_017), (16, 1 << 21), (16, 9_000_000)] {
+        for (d_k, d_l, d_p) in [(1, 2, 17), (1, 2, 9), (1, 2, 16), (1, 2, 20), (1, 3, 5), (1, 1, 3)] {
+            for padded in [false, true] {
+                let plain = Geometry { keys, key_bytes, d_k, d_l, d_p, padded, aligned: false };
+                let tree = Geometry { aligned: true, ..plain }.tree().expect("sound");
+                let plain = plain.tree().expect("sound");
+                let unit = UNIT_BYTES / u64::from(key_bytes);
+                let mut places = 0..0u64;
+                for (level, other) in tree.pages().iter().zip(plain.pages()) {
+                    assert_eq!(
+                        (level.slots, level.last, &level.lines),
+                        (other.slots, other.last, &other.lines)
+                    );
+                    assert!(level.start >= places.end && level.start < places.end + unit);
+                    places = level.start..level.start + level.span();
+                    if level.joined {
+                        continue;
+                    }
+                    let mut end = level.start;
+                    for page in (0..=level.last).filter(|page| page % 97 < 3 || page + 3 > level.last) {
+                        let (start, part) = level.page(page);
+                        assert!(start >= end && start + level.slots[part] <= places.end, "{page}");
+                        end = start + level.slots[part];
+                        let straddles = start % unit + level.slots[part] > unit;
+                        assert!(!straddles || start % unit == 0, "{level:?} page {page}");
+                        let waste = start - page * level.slots[0] - level.start;
+                        assert!(level.slots[0] * 4 > unit || waste * 5 <= start, "{level:?} page {page}");
+                        // Both directions, at both ends of the page and behind it.
+                        for slot in [start, start + 1, end - 1, end, end + unit / 3] {
+                            if let Some(index) = tree.index_of(slot) {
+                                assert_eq!(tree.slot_of(index), Some(slot));
+                            }
+                        }
+                        assert!(tree.index_of(start).is_some());
+                    }
+                }
+                assert_eq!(tree.slots(), places.end);
+                // The same keys, in the same order, but for gaps.
+                let some = (0..plain.slots()).step_by(1013).filter_map(|slot| plain.index_of(slot));
+                let moved: Vec<u64> = some.map(|index| tree.slot_of(index).expect("a node")).collect();
+                assert!(moved.is_sorted());
+            }
+        }
+    }
+}
+
+#[test]
 fn parameters_round_trip_and_refuses() {
-    let geometry = Geometry { keys: 12345, key_bytes: 16, d_k: 1, d_l: 2, d_p: 17, padded: true };
-    for form in [Form::Full, Form::Partial { first: 8 }] {
-        let stored = section::store(&geometry, form);
-        assert_eq!(section::load(&stored, 12345), Some((geometry, form)));
-        assert_eq!(section::load(&stored, 1 << 40), None, "other levels");
-        for byte in 0..64 {
-            for bit in 0..8 {
-                let mut other = stored;
-                other.0[byte] ^= 1 << bit;
-                if let Some((geometry, form)) = section::load(&other, 12345) {
-                    assert_eq!(section::store(&geometry, form), other);
-                    assert!(byte < 18);
+    for key_bytes in [4, 8, 16] {
+        for form in Form::ALL {
+            let (padded, aligned) = (key_bytes != 8, form == Form::Auto);
+            let geometry = Geometry { keys: 12345, key_bytes, d_k: 1, d_l: 2, d_p: 17, padded, aligned };
+            let stored = section::store(&geometry, form);
+            if !form.holds(key_bytes) {
+                assert_eq!(section::load(&stored, 12345), None, "{form:?} of {key_bytes} bytes");
+                continue;
+            }
+            assert_eq!(section::load(&stored, 12345), Some((geometry, form)));
+            assert_eq!(section::load(&stored, 1 << 40), None, "other levels");
+            for byte in 0..64 {
+                for bit in 0..8 {
+                    let mut other = stored;
+                    other.0[byte] ^= 1 << bit;
+                    if let Some((geometry, form)) = section::load(&other, 12345) {
+                        assert_eq!(section::store(&geometry, form), other);
+                        assert!(byte < 17);
+                    }
                 }
             }
         }
     }
-    assert_eq!(section::load(&section::store(&geometry, Form::Delta), 12345), None, "16-byte distances");
 }
 
 #[test]
-fn pages_of_words_do_not_overlap() {
+fn pages_have_their_places() {
     for keys in [0, 1, 2, 3, 1000, 4096, 4097, 100_000] {
-        let geometry = Geometry { keys, key_bytes: 16, d_k: 1, d_l: 2, d_p: 6, padded: false };
-        let paged = Paged::new(geometry, Form::Partial { first: 8 }).expect("sound");
-        assert!(paged.pages() == 0 || keys > 1);
-        let (places, end) = paged.partial_places();
-        let mut at = paged.pages_at();
-        assert_eq!(at, (paged.pages() * 32).next_multiple_of(64));
-        for (level, place) in places.iter().enumerate() {
-            let width = if level == 0 { 8 } else { 4 };
-            for page in 0..=paged.levels()[level].last {
-                let part = usize::from(page == paged.levels()[level].last);
-                let start = place + page * paged.partial_stride(width, level);
-                let bytes = paged.page_bytes(width, level, part).expect("a page");
-                assert!(start >= at && start - at < 64);
-                assert_eq!(start % align(paged.page_bytes(width, level, 0).expect("a page")), 0);
-                at = start + bytes;
+        let geometry =
+            Geometry { keys, key_bytes: 16, d_k: 1, d_l: 2, d_p: 6, padded: false, aligned: false };
+        for aligned in [false, true] {
+            let paged = Paged::new(Geometry { aligned, ..geometry }, Form::Auto).expect("sound");
+            assert!(paged.pages() == 0 || keys > 1);
+            let mut end = paged.pages_at();
+            assert_eq!(end, (paged.pages() * 32).next_multiple_of(64));
+            for level in 0..paged.levels().len() {
+                for page in 0..=paged.levels()[level].last {
+                    let width = 2 << (page % 4);
+                    let part = usize::from(page == paged.levels()[level].last);
+                    let bytes = paged.page_bytes(width, level, part).expect("a page");
+                    let place = paged.place(bytes, end);
+                    assert!(place >= end && place % align(bytes) == 0);
+                    let straddles = place / UNIT_BYTES != (place + bytes - 1) / UNIT_BYTES;
+                    assert!(!straddles || !aligned);
+                    assert!(place - end < 64 || (aligned && place % UNIT_BYTES == 0));
+                    end = place + bytes;
+                }
             }
         }
-        assert_eq!(at, end);
     }
+    assert_eq!([1, 16, 17, 32, 33, 64, 1000].map(align), [16, 16, 32, 32, 64, 64, 64]);
 }
 
 #[test]
 fn records_round_trip() {
-    let delta = Delta { base: u64::MAX - 5, place: (1 << 56) - 1, width: 8 };
-    assert_eq!(Delta::decode(delta.encode()), delta);
-    let partial = Partial { reference: u128::MAX / 3, mask: 0xF0F << 77 };
-    assert_eq!(Partial::decode(&partial.encode()), partial);
-    assert_eq!([0, 0xFFFF, 0x1_0000, u64::from(u32::MAX), 1 << 32].map(Delta::width), [2, 2, 4, 4, 8]);
+    let record = PageRecord { base: u128::from(u64::MAX - 5), kept: 0xF05A, width: 8, place: PLACE_MAX - 16 };
+    assert_eq!(PageRecord::decode(8, &record.encode(8)[..16]), Some(record));
+    assert_eq!(PageRecord::decode(4, &record.encode(4)[..16]), Some(record));
+    let record = PageRecord { base: u128::MAX / 3, kept: 0xF000_0001, width: 16, place: u64::MAX - 16 };
+    assert_eq!(PageRecord::decode(16, &record.encode(16)), Some(record));
+    assert_eq!(PageRecord::decode(16, &[0; 31]), None);
+    let spans = [0, 0xFFFF, 0x1_0000, u32::MAX.into(), 1 << 32, u64::MAX.into(), 1 << 64];
+    assert_eq!(spans.map(PageRecord::width), [2, 2, 4, 4, 8, 8, 16]);
+}
+
+fn record(keys: &[u128], width: u32, prefix: Prefix) -> PageRecord {
+    let differ = keys.iter().fold(0, |bits, key| bits | (key ^ keys[0]));
+    PageRecord { base: keys[0], kept: PageRecord::keep(differ, width, prefix), width, place: 0 }
 }
 
 #[test]
 fn figure_10() {
     // Nibbles of five keys; the first and the third differ, the second agrees (E), more follows.
     let keys = [0x0E6, 0x2E9, 0x5E0, 0xCE6, 0x4E2].map(|key: u128| key << 116 | 0x7777);
-    let differ = keys.iter().fold(0, |bits, key| bits | (key ^ keys[0]));
-    let record = Partial::new(keys[0], differ, 8, Prefix::Noncontiguous);
-    assert_eq!(record.mask, 0xF0F << 116);
-    assert_eq!(keys.map(|key| record.word(key)), [0x06, 0x29, 0x50, 0xC6, 0x42]);
-    let record = Partial::new(keys[0], differ, 8, Prefix::Contiguous);
-    assert_eq!(record.mask, 0xFF0 << 116);
+    let of = record(&keys, 2, Prefix::Noncontiguous);
+    assert_eq!(of.mask(), 0xF0F << 116);
+    assert_eq!(keys.map(|key| of.word(key)), [0x06, 0x29, 0x50, 0xC6, 0x42]);
+    // All nibbles from the first one that differs.
+    assert_eq!(record(&keys, 2, Prefix::Contiguous).mask(), 0xFFFF << 112);
+    assert_eq!(record(&keys, 16, Prefix::Contiguous).mask(), u128::MAX);
+}
+
+#[test]
+fn kept_nibbles() {
+    for bit in 0..128 {
+        let differ = 1 << bit;
+        assert_eq!(PageRecord::keep(differ, 4, Prefix::Noncontiguous), 1 << (bit / 4));
+        let of = PageRecord { kept: 1 << (bit / 4), ..PageRecord::default() };
+        assert_eq!(of.mask(), 15 << (bit / 4 * 4));
+    }
+    for round in 0..1000u64 {
+        let x = u128::from(round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let differ = x << (round % 70) | x >> 17;
+        for width in [2, 4, 8, 16] {
+            let kept = PageRecord::keep(differ, width, Prefix::Noncontiguous);
+            let all: Vec<u32> = (0..32).rev().filter(|nibble| differ >> (4 * nibble) & 15 != 0).collect();
+            let wanted = all.iter().take(2 * width as usize).fold(0, |bits, nibble| bits | 1 << nibble);
+            assert_eq!(kept, wanted, "{differ:x}");
+            let top = all.first().map_or(0, |top| top + 1);
+            let low = top.saturating_sub(2 * width);
+            let wanted = (low..top).fold(0, |bits, nibble| bits | 1u32 << nibble);
+            assert_eq!(PageRecord::keep(differ, width, Prefix::Contiguous), wanted, "{differ:x}");
+        }
+    }
 }
 
 /// Every query against every page of small keys: the words' order is that of the keys, up to keys that
@@ -282,22 +375,24 @@ fn probes_keep_the_order() {
         &[0x1210, 0x1311, 0x1312, 0x1513],
     ];
     for keys in pages {
-        let differ = keys.iter().fold(0, |bits, key| bits | (key ^ keys[0]));
-        for bits in [4, 8, 16, 32] {
+        for width in [1, 2] {
             for prefix in [Prefix::Noncontiguous, Prefix::Contiguous] {
-                let record = Partial::new(keys[0], differ, bits, prefix);
+                let of = record(keys, width, prefix);
                 let near = keys.iter().flat_map(|key| key.saturating_sub(2)..=(key + 2).min(0xFFFF));
                 for query in (0..=0xFFFFu128).step_by(if is_long() { 1 } else { 41 }).chain(near) {
-                    let probe = record.probe(query, bits);
+                    let Some(probe) = of.probe(query) else {
+                        assert!(keys.iter().all(|&key| key < query));
+                        continue;
+                    };
                     for &key in keys {
-                        let word = record.word(key);
+                        let word = of.word(key);
                         let below = word < probe.word || probe.above && word == probe.word;
                         if below {
-                            assert!(key < query, "{key:x} {query:x} {record:x?} {bits}");
+                            assert!(key < query, "{key:x} {query:x} {of:x?}");
                         } else if key < query {
                             // A false positive: nothing that is known separates the two.
-                            assert_eq!(record.mask.count_ones(), bits, "{key:x} {query:x} {record:x?}");
-                            assert_eq!(word, probe.word, "{key:x} {query:x} {record:x?}");
+                            assert_eq!(of.kept.count_ones(), 2 * width, "{key:x} {query:x} {of:x?}");
+                            assert_eq!(word, probe.word, "{key:x} {query:x} {of:x?}");
                         }
                     }
                 }

@@ -135,7 +135,7 @@ parameters! {
         word_bytes: U32,
         /// Number of levels of pages.
         levels: U32,
-        /// Form of the tree: 0 full, 1 deltas, 2 partial keys.
+        /// Form of the tree: 0 full, 1 distances, 2 partial keys, 3 either.
         form: u8,
         /// Depth of a SIMD block, d_K.
         d_k: u8,
@@ -143,11 +143,9 @@ parameters! {
         d_l: u8,
         /// Depth of a page, d_P.
         d_p: u8,
-        /// 1 if every SIMD block is padded to a power of two, else 0.
+        /// Bit 0: lines are padded. Bit 1: pages do not straddle huge pages.
         padded: u8,
-        /// Form 2: bytes per word of the first page; else 0.
-        first_word_bytes: u8,
-    } reserved 46
+    } reserved 47
 
     /// HARM: Harmonia's B+tree.
     HarmoniaParameters {
@@ -164,4 +162,16 @@ parameters! {
         /// Number of levels.
         levels: U32,
     } reserved 40
+
+    /// BTRE: the contiguous B+tree.
+    BtreeParameters {
+        /// Maximum number of children of a node.
+        order: U32,
+        /// Bytes per word.
+        word_bytes: U32,
+        /// Bytes per value.
+        value_bytes: U32,
+        /// Number of levels.
+        levels: U32,
+    } reserved 48
 }

@@ -1,8 +1,8 @@
 //! The sections of this version, one row each.
 
 use super::parameters::{
-    ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LineParameters, PackedParameters,
-    SpineParameters,
+    BtreeParameters, ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LineParameters,
+    PackedParameters, SpineParameters,
 };
 use core::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -71,7 +71,7 @@ sections! {
     /// Tuple lines.
     LINE = "LINE", "tuple lines", "tuple", Required, LineParameters::FIELDS;
     /// Spine.
-    SPINE = "SPIN", "spine", "line", Required, SpineParameters::FIELDS;
+    SPINE = "SPIN", "spine", "line", Skippable, SpineParameters::FIELDS;
     /// Grid.
     GRID = "GRID", "cells of keys", "unit", Skippable, GridParameters::FIELDS;
     /// Mapping of byte keys to words.
@@ -88,6 +88,8 @@ sections! {
     FAST = "FAST", "classic tree", "key", Skippable, FastParameters::FIELDS;
     /// Harmonia's B+tree.
     HARMONIA = "HARM", "Harmonia's tree", "tuple", Skippable, HarmoniaParameters::FIELDS;
+    /// Contiguous B+tree.
+    BTREE = "BTRE", "contiguous B+tree", "tuple", Skippable, BtreeParameters::FIELDS;
     /// Sums of every section before it.
     SUMS = "SUMS", "sums", "sum", Required, &[];
     /// Sums of SUMS.

@@ -6,6 +6,7 @@ mod named;
 mod pieces;
 
 use super::{Check, Finding, ReadAt, check_bytes};
+use pleach_format::classic::paged::Paged;
 use pleach_format::mask::Mask;
 use pleach_format::section::{SECTIONS, Tag};
 use pleach_format::{Header, ValueType, Word, line};
@@ -105,7 +106,7 @@ fn small_pieces_find_what_large_ones_do() {
     for (name, whole) in golden() {
         assert_eq!(check_bytes(&whole), [], "{name}");
         let there = header(&whole);
-        for tag in [Tag::PACK, Tag::HARMONIA, Tag::FAST] {
+        for tag in [Tag::PACK, Tag::HARMONIA, Tag::FAST, Tag::BTREE] {
             if there.section(tag).is_none() {
                 continue;
             }
@@ -118,7 +119,14 @@ fn small_pieces_find_what_large_ones_do() {
                 reseal(&mut bytes);
                 let findings = check_bytes(&bytes);
                 let is_it = |it: &Finding| (it.offset..it.offset + it.length).contains(&(at as u64));
-                assert!(findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
+                // What a record says of its page's words shows in the words.
+                let records = there.fast.and_then(|(offset, shape)| {
+                    let paged = Paged::new(shape.geometry, shape.form)?;
+                    Some(offset as usize..(offset + paged.pages_at()) as usize)
+                });
+                let of_words = records.is_some_and(|records| tag == Tag::FAST && records.contains(&at))
+                    && findings.iter().any(|it| it.section == "FAST");
+                assert!(of_words || findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
                 trees += 1;
             }
         }

@@ -98,6 +98,7 @@ impl Fast {
             d_l: BLOCK_LEVELS,
             d_p: BLOCK_LEVELS,
             padded: form == FastForm::Ballot,
+            aligned: false,
         };
         let Some(shape) = geometry.tree() else {
             return Err(algorithm.refused(format!("{} tuples", resident.tuples)));

@@ -127,10 +127,10 @@ impl ClassicBuilder {
     /// Computes the layout of the tree and loads the program.
     ///
     /// # Errors
-    /// [`GpuError::Algorithm`] for a geometry outside its limits or keys of 2 bytes;
+    /// [`GpuError::Algorithm`] for a geometry outside its limits or aligned, or keys of 2 bytes;
     /// [`GpuError::Unavailable`] or [`GpuError::Compile`] if the program cannot be compiled.
     pub fn new(gpu: &Gpu, geometry: &Geometry, form: ClassicForm) -> Result<Self, GpuError> {
-        let tree = geometry.tree().filter(|_| matches!(geometry.key_bytes, 4 | 8 | 16));
+        let tree = geometry.tree().filter(|_| matches!(geometry.key_bytes, 4 | 8 | 16) && !geometry.aligned);
         let Some(tree) = tree else {
             let cause = format!("invalid geometry of a tree: {geometry:?}");
             return Err(GpuError::Algorithm { algorithm: "fast", cause });
@@ -257,8 +257,15 @@ mod tests {
         let column = DeviceBuffer::from_host(&stream, &bytes).expect("copies");
         for (d_k, d_l, d_p) in DEPTHS {
             for padded in [false, true] {
-                let geometry =
-                    Geometry { keys: keys.len() as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
+                let geometry = Geometry {
+                    keys: keys.len() as u64,
+                    key_bytes: W::BYTES as u32,
+                    d_k,
+                    d_l,
+                    d_p,
+                    padded,
+                    aligned: false,
+                };
                 let mut wanted = vec![0; geometry.tree().expect("sound").bytes() as usize];
                 build(&keys, &geometry, Vectors::Best, &mut wanted).expect("builds");
                 for form in [ClassicForm::Paper, ClassicForm::Grid] {
@@ -288,11 +295,13 @@ mod tests {
 
     fn check_refusals(gpu: &Gpu) {
         let stream = Stream::new(gpu).expect("a stream");
-        let geometry = Geometry { keys: 100, key_bytes: 8, d_k: 4, d_l: 4, d_p: 4, padded: false };
+        let geometry =
+            Geometry { keys: 100, key_bytes: 8, d_k: 4, d_l: 4, d_p: 4, padded: false, aligned: false };
         for geometry in [
             Geometry { key_bytes: 2, ..geometry },
             Geometry { d_l: 3, ..geometry },
             Geometry { keys: u64::MAX, ..geometry },
+            Geometry { aligned: true, ..geometry },
         ] {
             let refused = ClassicBuilder::new(gpu, &geometry, ClassicForm::Grid);
             assert!(matches!(refused, Err(GpuError::Algorithm { .. })), "{geometry:?}");

@@ -223,7 +223,7 @@ mod tests {
         for keys in [1u64, 15, 16, 255, 4097, 100_000, 1 << 24, (1 << 24) + 12_345, 1 << 40] {
             for (d_k, d_l, d_p) in [(1, 1, 64), (2, 4, 19), (4, 4, 19), (4, 4, 8), (2, 3, 7), (1, 4, 10)] {
                 for padded in [false, true] {
-                    let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded };
+                    let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded, aligned: false };
                     let tree = geometry.tree().expect("sound");
                     for level in tree.pages() {
                         for line in &level.lines {

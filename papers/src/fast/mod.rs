@@ -19,7 +19,7 @@ mod tests;
 use crate::InFlight;
 use pleach::Isa;
 use pleach::classic::{Classic, Work};
-use pleach_format::classic::packed::Form;
+use pleach_format::classic::paged::Form;
 use pleach_format::classic::{Geometry, TreeWord};
 
 /// Kernel that compares the keys of a block. Answers do not depend on it.

@@ -48,28 +48,18 @@ fn full_trees_of_16_bytes() {
 }
 
 #[test]
-fn distances_of_4_bytes() {
-    each_packed(&[Form::Delta], check::<u32>);
+fn compressed_trees_of_4_bytes() {
+    each_packed(&[Form::Delta, Form::Auto], check::<u32>);
 }
 
 #[test]
-fn distances_of_8_bytes() {
-    each_packed(&[Form::Delta], check::<u64>);
+fn compressed_trees_of_8_bytes() {
+    each_packed(&[Form::Delta, Form::Partial, Form::Auto], check::<u64>);
 }
 
 #[test]
-fn partial_keys_of_4_bytes() {
-    each_packed(&[Form::Partial { first: 4 }], check::<u128>);
-}
-
-#[test]
-fn partial_keys_of_8_bytes() {
-    each_packed(&[Form::Partial { first: 8 }], check::<u128>);
-}
-
-#[test]
-fn partial_keys_of_16_bytes() {
-    each_packed(&[Form::Partial { first: 16 }], check::<u128>);
+fn compressed_trees_of_16_bytes() {
+    each_packed(&[Form::Delta, Form::Partial, Form::Auto], check::<u128>);
 }
 
 /// Every query that leaves the keys of its page at any nibble.
@@ -79,7 +69,8 @@ fn queries_that_differ_in_dropped_nibbles() {
         check(case);
         let tree = Switched::new(&case.geometry, case.form, case.bytes, case.keys).expect("a tree");
         let work = tree.lower_bounds(case.queries, &mut vec![0; case.queries.len()]);
-        assert_eq!(work, Work::default(), "{}", case.what);
+        // Shorter words keep only the nibbles that part the keys.
+        assert!(work == Work::default() || case.form == Form::Auto, "{}", case.what);
     });
 }
 

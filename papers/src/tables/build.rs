@@ -2,9 +2,9 @@
 
 use crate::report::{Cell, Table, median};
 use pleach_bench::data::mix64;
-use pleach_builder::classic::{Packed, Vectors, build, build_delta, build_partial};
+use pleach_builder::classic::{Compressed, Vectors, build};
 use pleach_format::classic::Geometry;
-use pleach_format::classic::packed::Prefix;
+use pleach_format::classic::paged::{Form, Prefix};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -36,7 +36,8 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
         let mut target = vec![1u32; keys.len()];
         let mut out = vec![1u8; geometry.tree().map_or(0, |tree| tree.bytes()) as usize];
         let mut wide_out = vec![1u8; padded.tree().map_or(0, |tree| tree.bytes()) as usize];
-        let plan = Packed::delta(&keys, &geometry).expect("a sound geometry");
+        let deltas = (Form::Delta, Prefix::Noncontiguous);
+        let plan = Compressed::plan(&keys, &geometry, deltas, Vectors::Best).expect("a sound geometry");
         let mut packed = vec![1u8; plan.bytes() as usize];
         let piece = keys.len().div_ceil(threads);
         let mut scalar = vec![1u8; out.len()];
@@ -57,10 +58,10 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
             3 => build(&keys, &geometry, Vectors::Scalar, &mut scalar).expect("a build"),
             4 => build(&keys, &lanes, Vectors::Best, &mut scalar).expect("a build"),
             5 => build(&keys, &padded, Vectors::Best, &mut wide_out).expect("a build"),
-            7 => build_delta(&plan, &keys, Vectors::Best, &mut packed).expect("a build"),
+            7 => plan.build(&keys, &mut packed).expect("a build"),
             _ => {
-                let plan = Packed::delta(&keys, &geometry).expect("a plan");
-                build_delta(&plan, &keys, Vectors::Best, &mut packed).expect("a build");
+                let plan = Compressed::plan(&keys, &geometry, deltas, Vectors::Best).expect("a plan");
+                plan.build(&keys, &mut packed).expect("a build");
             }
         });
         let sizes = [
@@ -84,7 +85,8 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
         let compressed = geometry;
         let mut target = vec![1u128; keys.len()];
         let mut out = vec![1u8; geometry.tree().map_or(0, |tree| tree.bytes()) as usize];
-        let plan = Packed::partial(&keys, &compressed, Prefix::Noncontiguous).expect("a sound geometry");
+        let partial = (Form::Partial, Prefix::Noncontiguous);
+        let plan = Compressed::plan(&keys, &compressed, partial, Vectors::Best).expect("a sound geometry");
         let mut packed = vec![1u8; plan.bytes() as usize];
         let piece = keys.len().div_ceil(threads);
         let names = ["copy pass, 16-byte keys", "16-byte keys", "16-byte keys, partial"];
@@ -92,8 +94,8 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
             0 => copy(&keys, &mut target, piece),
             1 => build(&keys, &geometry, Vectors::Best, &mut out).expect("a build"),
             _ => {
-                let plan = Packed::partial(&keys, &compressed, Prefix::Noncontiguous).expect("a plan");
-                build_partial(&plan, &keys, Vectors::Best, &mut packed).expect("a build");
+                let plan = Compressed::plan(&keys, &compressed, partial, Vectors::Best).expect("a plan");
+                plan.build(&keys, &mut packed).expect("a build");
             }
         });
         let sizes = [keys.len() * 16, out.len(), packed.len()];

@@ -6,9 +6,9 @@ use crate::fast::{Compare, Switched};
 use crate::report::{Cell, Table, huge, median};
 use pleach::classic::Work;
 use pleach_bench::data::{below, mix64};
-use pleach_builder::classic::{Packed, TreeKey, Vectors, build, build_delta, build_partial};
+use pleach_builder::classic::{Compressed, TreeKey, Vectors, build};
 use pleach_format::classic::Geometry;
-use pleach_format::classic::packed::{Form, Prefix};
+use pleach_format::classic::paged::{Form, Prefix};
 use std::time::Instant;
 
 /// One tree to be measured.
@@ -93,13 +93,18 @@ fn full<W: TreeKey>(keys: &[W], geometry: &Geometry) -> Built {
     Built { name: "full".to_owned(), form: Form::Full, bytes }
 }
 
-fn partial(keys: &[u128], geometry: &Geometry, prefix: Prefix) -> Built {
-    let plan = Packed::partial(keys, geometry, prefix).expect("a plan");
+/// Builds a compressed tree.
+fn compressed<W: TreeKey>(keys: &[W], geometry: &Geometry, form: Form, prefix: Prefix) -> (u32, Vec<u8>) {
+    let plan = Compressed::plan(keys, geometry, (form, prefix), Vectors::Best).expect("a plan");
     let mut bytes = huge(plan.bytes() as usize);
-    build_partial(&plan, keys, Vectors::Best, &mut bytes).expect("a build");
-    let Form::Partial { first } = plan.paged().form() else { unreachable!("a plan of partial keys") };
+    plan.build(keys, &mut bytes).expect("a build");
+    (plan.first_width(), bytes)
+}
+
+fn partial(keys: &[u128], geometry: &Geometry, prefix: Prefix) -> Built {
+    let (first, bytes) = compressed(keys, geometry, Form::Partial, prefix);
     let name = if prefix == Prefix::Noncontiguous { "noncontiguous" } else { "contiguous" };
-    Built { name: format!("{name} prefix, first page {} bits", 8 * first), form: plan.paged().form(), bytes }
+    Built { name: format!("{name} prefix, first page {} bits", 8 * first), form: Form::Partial, bytes }
 }
 
 /// For lines of the widest kernel, and two levels of pages, the lower ones of 127 keys: so few that
@@ -107,7 +112,15 @@ fn partial(keys: &[u128], geometry: &Geometry, prefix: Prefix) -> Built {
 fn geometry<W: TreeKey>(keys: &[W]) -> Geometry {
     let d_l = (64 / W::BYTES).ilog2();
     let d_p = (keys.len().max(2) - 1).ilog2().saturating_sub(6).max(7);
-    Geometry { keys: keys.len() as u64, key_bytes: W::BYTES as u32, d_k: d_l, d_l, d_p, padded: false }
+    Geometry {
+        keys: keys.len() as u64,
+        key_bytes: W::BYTES as u32,
+        d_k: d_l,
+        d_l,
+        d_p,
+        padded: false,
+        aligned: false,
+    }
 }
 
 fn sorted<W: TreeKey>(count: usize, draw: impl Fn(u64) -> W) -> Vec<W> {
@@ -124,9 +137,7 @@ macro_rules! integers {
             let bits = if $t::BITS == 32 { 32 } else { 12 + exponent };
             let keys: Vec<$t> = sorted(1 << exponent, |i| (mix64(i + 1) >> (64 - bits)) as $t);
             let geometry = geometry(&keys);
-            let plan = Packed::delta(&keys, &geometry).expect("a plan");
-            let mut bytes = huge(plan.bytes() as usize);
-            build_delta(&plan, &keys, Vectors::Best, &mut bytes).expect("a build");
+            let (_, bytes) = compressed(&keys, &geometry, Form::Delta, Prefix::default());
             let distances = Built { name: "distances".to_owned(), form: Form::Delta, bytes };
             let trees = [full(&keys, &geometry), distances];
             let measured = measure(&keys, &geometry, &trees, $repetitions);

@@ -12,7 +12,7 @@ use pleach::Isa;
 use pleach_bench::data::{below, mix32, mix64};
 use pleach_builder::classic::{Vectors, build};
 use pleach_format::classic::Geometry;
-use pleach_format::classic::packed::Form;
+use pleach_format::classic::paged::Form;
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -73,7 +73,15 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
         let mut of = Vec::new();
         for variant in &variants {
             let (d_k, padded) = (variant.d_k, variant.padded);
-            let geometry = Geometry { keys: keys.len() as u64, key_bytes: 4, d_k, d_l: 4, d_p: 19, padded };
+            let geometry = Geometry {
+                keys: keys.len() as u64,
+                key_bytes: 4,
+                d_k,
+                d_l: 4,
+                d_p: 19,
+                padded,
+                aligned: false,
+            };
             let at = trees.iter().position(|(other, _)| *other == geometry).unwrap_or_else(|| {
                 let bytes = geometry.tree().expect("sound").bytes();
                 let mut out = huge(bytes as usize);

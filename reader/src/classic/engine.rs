@@ -1,61 +1,20 @@
 //! The searches compiled for each instruction set.
 
 use super::descent::{self, Step};
-use super::paged::{self, Distances, Level, Nibbles, Records};
+use super::paged::{self, Level};
 use crate::arch::{Isa, Simd};
 use pleach_format::classic::TreeWord;
 
 /// Number of queries whose cache misses overlap.
 const IN_FLIGHT: usize = 16;
 
-/// The levels of a tree, by its form.
-#[derive(Clone, Copy)]
-pub(super) enum Way<'a> {
-    Full(&'a [Step]),
-    Distances(&'a [Level]),
-    Nibbles(&'a [Level]),
-}
-
-/// # Safety
-/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
-#[inline(always)]
-unsafe fn full<S: Simd, W: TreeWord, const N: usize>(
-    steps: &[Step],
-    bytes: &[u8],
-    queries: &[W],
-    gaps: &mut [u64],
-) {
-    let (groups, rest) = queries.as_chunks::<N>();
-    let (outputs, last) = gaps.as_chunks_mut::<N>();
-    for (group, output) in groups.iter().zip(outputs) {
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        *output = unsafe { descent::group::<S, W, N>(steps, bytes, group) };
-    }
-    for (&query, output) in rest.iter().zip(last) {
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        [*output] = unsafe { descent::group::<S, W, 1>(steps, bytes, &[query]) };
-    }
-}
-
-/// # Safety
-/// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and BMI2 with `PEXT`.
-#[inline(always)]
-unsafe fn packed<S: Simd, R: Records<W>, W: TreeWord, const PEXT: bool, const N: usize>(
-    levels: &[Level],
-    bytes: &[u8],
-    queries: &[W],
-    gaps: &mut [u64],
-) {
-    let (groups, rest) = queries.as_chunks::<N>();
-    let (outputs, last) = gaps.as_chunks_mut::<N>();
-    for (group, output) in groups.iter().zip(outputs) {
-        // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
-        *output = unsafe { paged::group::<S, R, W, PEXT, N>(levels, bytes, group) };
-    }
-    for (&query, output) in rest.iter().zip(last) {
-        // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
-        [*output] = unsafe { paged::group::<S, R, W, PEXT, 1>(levels, bytes, &[query]) };
-    }
+/// The levels of a tree.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// Keys in full.
+    Full(Vec<Step>),
+    /// Pages with records.
+    Paged(Vec<Level>),
 }
 
 /// Writes the gaps in which queries end; the cache misses of `N` queries overlap.
@@ -64,25 +23,30 @@ unsafe fn packed<S: Simd, R: Records<W>, W: TreeWord, const PEXT: bool, const N:
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and BMI2 with `PEXT`.
 #[inline(always)]
 pub(super) unsafe fn any<S: Simd, W: TreeWord, const PEXT: bool, const N: usize>(
-    way: Way<'_>,
+    way: &Way,
     bytes: &[u8],
     queries: &[W],
     gaps: &mut [u64],
 ) {
-    // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
-    unsafe {
-        match way {
-            Way::Full(steps) => full::<S, W, N>(steps, bytes, queries, gaps),
-            // Keys of 16 bytes have no distances, and shorter ones no nibbles (FORMAT.md): no search is
-            // compiled for them.
-            Way::Distances(levels) if W::BYTES <= 8 => {
-                packed::<S, Distances, W, PEXT, N>(levels, bytes, queries, gaps);
+    let (groups, rest) = queries.as_chunks::<N>();
+    let (outputs, last) = gaps.as_chunks_mut::<N>();
+    for (group, output) in groups.iter().zip(outputs) {
+        // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
+        *output = unsafe {
+            match way {
+                Way::Full(steps) => descent::group::<S, W, N>(steps, bytes, group),
+                Way::Paged(levels) => paged::group::<S, W, PEXT, N>(levels, bytes, group),
             }
-            Way::Nibbles(levels) if W::BYTES == 16 => {
-                packed::<S, Nibbles, W, PEXT, N>(levels, bytes, queries, gaps)
+        };
+    }
+    for (&query, output) in rest.iter().zip(last) {
+        // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
+        [*output] = unsafe {
+            match way {
+                Way::Full(steps) => descent::group::<S, W, 1>(steps, bytes, &[query]),
+                Way::Paged(levels) => paged::group::<S, W, PEXT, 1>(levels, bytes, &[query]),
             }
-            Way::Distances(_) | Way::Nibbles(_) => gaps.fill(0),
-        }
+        };
     }
 }
 
@@ -98,7 +62,7 @@ macro_rules! variants {
             /// # Safety
             /// The caller guarantees a CPU with the function's features.
             pub(super) unsafe fn search<W: TreeWord>(
-                way: Way<'_>,
+                way: &Way,
                 bytes: &[u8],
                 queries: &[W],
                 gaps: &mut [u64],
@@ -124,7 +88,7 @@ variants! {
 }
 
 /// Writes the gaps in which queries end. Portable code replaces an instruction set that this CPU lacks.
-pub(super) fn search<W: TreeWord>(isa: Isa, way: Way<'_>, bytes: &[u8], queries: &[W], gaps: &mut [u64]) {
+pub(crate) fn search<W: TreeWord>(isa: Isa, way: &Way, bytes: &[u8], queries: &[W], gaps: &mut [u64]) {
     // SAFETY: each variant is called only after `is_available` has found its features; portable code needs
     // none.
     unsafe {

@@ -2,8 +2,8 @@
 //! pipelining.
 //!
 //! ```text
-//! descent.rs  full trees                                 section.rs  the tree of a file
-//! paged.rs    compressed trees                           engine.rs   both compiled for each instruction set
+//! descent.rs  full trees                                 paged.rs    compressed trees
+//! engine.rs   both compiled for each instruction set
 //! papers.rs   the steps of a search, for the crate `pleach-papers`
 //! ```
 //! A descent ends in a gap between keys. In a full tree and in a tree of distances the gap is the rank of the
@@ -15,16 +15,15 @@
 //! Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
 
 pub(crate) mod descent;
-mod engine;
+pub(crate) mod engine;
 mod paged;
 pub(crate) mod papers;
-pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 
 use crate::arch::Isa;
 use engine::{Way, search};
-use pleach_format::classic::packed::{Form, Paged};
+use pleach_format::classic::paged::{Form, Paged};
 use pleach_format::classic::{Geometry, TreeWord};
 
 /// Additional work that partial keys cause, compared with full keys.
@@ -42,9 +41,43 @@ pub struct Work {
 pub struct Classic<'a, W> {
     bytes: &'a [u8],
     keys: &'a [W],
-    last_gap: u64,
-    kind: Kind,
+    layout: Layout,
     isa: Isa,
+}
+
+/// The layout of a tree, as searches need it.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    way: Way,
+    /// The last gap in which a query can end.
+    pub(crate) last_gap: u64,
+    /// Different keys may have equal words, so that a gap is only near the rank.
+    pub(crate) is_lossy: bool,
+}
+
+impl Layout {
+    /// Computes the layout; `None` if the geometry is outside its limits or the form does not hold its keys, and
+    /// if a SIMD block is longer than 64 bytes. O(levels).
+    pub(crate) fn new(geometry: &Geometry, form: Form) -> Option<Self> {
+        let tree = geometry.tree()?;
+        // Blocks of narrower words are deeper but have as many bytes, so this check covers all widths.
+        if geometry.d_k > 6 || ((1u64 << geometry.d_k) - 1) * u64::from(geometry.key_bytes) > 64 {
+            return None;
+        }
+        let way = match form {
+            Form::Full => Way::Full(descent::steps(&tree)),
+            _ => Way::Paged(paged::levels(&Paged::new(*geometry, form)?)),
+        };
+        let is_lossy = matches!(form, Form::Partial | Form::Auto) && geometry.key_bytes > 4;
+        Some(Self { way, last_gap: tree.last_gap(), is_lossy })
+    }
+
+    /// Writes the gaps in which queries end, at most the last one, for keys `W` of the geometry's width. In a tree
+    /// of 2^k keys the last gap is that before the last key, or behind it.
+    pub(crate) fn gaps<W: TreeWord>(&self, isa: Isa, bytes: &[u8], queries: &[W], gaps: &mut [u64]) {
+        search(isa, &self.way, bytes, queries, gaps);
+        gaps.iter_mut().for_each(|gap| *gap = (*gap).min(self.last_gap));
+    }
 }
 
 /// Number of queries whose gaps are searched before full keys decide; the gaps are then still in the cache.
@@ -52,13 +85,6 @@ const BLOCK: usize = 1 << 12;
 
 /// Prefetch distance for full keys.
 const AHEAD: usize = 16;
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Full(Vec<descent::Step>),
-    Distances(Vec<paged::Level>),
-    Nibbles(Vec<paged::Level>),
-}
 
 impl<'a, W: TreeWord> Classic<'a, W> {
     /// Creates a tree of sorted `keys`, in which every search ends. `None` if the geometry is outside its
@@ -69,36 +95,16 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         if geometry.key_bytes as usize != W::BYTES || geometry.keys != keys.len() as u64 {
             return None;
         }
-        let tree = geometry.tree()?;
-        // Blocks of narrower words are deeper but have as many bytes, so this check covers all widths.
-        if geometry.d_k > 6 || ((1u64 << geometry.d_k) - 1) * u64::from(geometry.key_bytes) > 64 {
+        if form == Form::Full && (bytes.len() as u64) < geometry.tree()?.bytes() {
             return None;
         }
-        let kind = match form {
-            Form::Full => {
-                if (bytes.len() as u64) < tree.bytes() {
-                    return None;
-                }
-                Kind::Full(descent::steps(&tree))
-            }
-            Form::Delta => Kind::Distances(paged::levels(&Paged::new(*geometry, form)?)),
-            Form::Partial { .. } => Kind::Nibbles(paged::levels(&Paged::new(*geometry, form)?)),
-        };
-        Some(Self { bytes, keys, last_gap: tree.last_gap(), kind, isa: Isa::best() })
+        Some(Self { bytes, keys, layout: Layout::new(geometry, form)?, isa: Isa::best() })
     }
 
     /// Sets the instruction set; portable code replaces one that this CPU lacks. Answers do not depend on it.
     #[must_use]
     pub fn with(self, isa: Isa) -> Self {
         Self { isa, ..self }
-    }
-
-    fn way(&self) -> Way<'_> {
-        match &self.kind {
-            Kind::Full(steps) => Way::Full(steps),
-            Kind::Distances(levels) => Way::Distances(levels),
-            Kind::Nibbles(levels) => Way::Nibbles(levels),
-        }
     }
 
     /// Returns the rank of the first key that is not below `query`; the number of keys if all are. O(log N).
@@ -116,14 +122,14 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         for (queries, ranks) in queries.chunks(BLOCK).zip(ranks.chunks_mut(BLOCK)) {
             let count = queries.len().min(ranks.len());
             let (queries, ranks) = (&queries[..count], &mut ranks[..count]);
-            search(self.isa, self.way(), self.bytes, queries, ranks);
+            self.layout.gaps(self.isa, self.bytes, queries, ranks);
             self.finish_all(queries, ranks, AHEAD, &mut work);
         }
         work
     }
 
     fn finish_all(&self, queries: &[W], ranks: &mut [u64], ahead: usize, work: &mut Work) {
-        let confirm = matches!(self.kind, Kind::Nibbles(_)) && ahead > 0;
+        let confirm = self.layout.is_lossy && ahead > 0;
         for at in 0..queries.len().min(ranks.len()) {
             if confirm && let Some(&rank) = ranks.get(at + ahead) {
                 let near = rank.min(self.keys.len() as u64) as usize;
@@ -136,15 +142,15 @@ impl<'a, W: TreeWord> Classic<'a, W> {
     /// Turns the gap of a descent into the rank.
     #[inline(always)]
     fn finish(&self, query: W, gap: u64, work: &mut Work) -> u64 {
-        let gap = gap.min(self.last_gap);
-        match self.kind {
-            Kind::Nibbles(_) => confirm(self.keys, query, gap as usize, work) as u64,
-            _ if gap == self.last_gap => {
-                let last = self.keys.get(gap as usize);
-                gap + u64::from(last.is_some_and(|&key| key < query))
-            }
-            _ => gap,
+        let gap = gap.min(self.layout.last_gap);
+        if self.layout.is_lossy {
+            return confirm(self.keys, query, gap as usize, work) as u64;
         }
+        if gap < self.layout.last_gap {
+            return gap;
+        }
+        let last = self.keys.get(gap as usize);
+        gap + u64::from(last.is_some_and(|&key| key < query))
     }
 }
 

@@ -17,7 +17,7 @@ pub unsafe fn gaps<S: Simd, W: TreeWord, const PEXT: bool, const N: usize>(
     gaps: &mut [u64],
 ) {
     // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
-    unsafe { any::<S, W, PEXT, N>(tree.way(), tree.bytes, queries, gaps) }
+    unsafe { any::<S, W, PEXT, N>(&tree.layout.way, tree.bytes, queries, gaps) }
 }
 
 /// Turns gaps into ranks; full keys of `ahead` queries are prefetched.

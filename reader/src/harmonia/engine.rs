@@ -7,7 +7,7 @@
 
 use crate::arch::{Isa, Simd, prefetch};
 use pleach_format::Word;
-use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
+use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry, HarmoniaLevel};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
 
@@ -15,12 +15,11 @@ use pleach_format::line::Line;
 const GROUP: usize = 16;
 
 /// The parts of the tree that a descent uses.
-#[derive(Clone, Debug)]
-pub(super) struct Tree<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tree<'a> {
     keys: &'a [Line],
     children: &'a [[u8; CHILD_BYTES as usize]],
-    /// First and last node of each level, root first.
-    levels: Vec<(u64, u64)>,
+    levels: &'a [HarmoniaLevel],
     /// Lines per node, and the number of them that hold keys.
     stride: usize,
     used: usize,
@@ -31,7 +30,7 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Creates the tree; `None` if the section is shorter than its geometry specifies.
-    pub(super) fn new(shape: &HarmoniaGeometry, section: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(shape: &'a HarmoniaGeometry, section: &'a [u8]) -> Option<Self> {
         let at = |at: u64, bytes: u64| section.get(usize::try_from(at).ok()?..)?.get(..bytes as usize);
         let (keys, _) = at(0, shape.nodes * shape.stride_bytes)?.as_chunks();
         let (children, _) = at(shape.children_at, (shape.inner + 1) * CHILD_BYTES)?.as_chunks();
@@ -39,7 +38,7 @@ impl<'a> Tree<'a> {
         Some(Self {
             keys,
             children,
-            levels: shape.levels.iter().map(|level| (level.first, level.first + level.nodes - 1)).collect(),
+            levels: &shape.levels,
             stride: shape.stride_bytes as usize / LINE_BYTES,
             used,
             inner: shape.inner,
@@ -84,12 +83,12 @@ impl<'a> Tree<'a> {
     #[inline(always)]
     unsafe fn group<S: Simd, W: Word, const N: usize>(&self, queries: &[W; N]) -> [u64; N] {
         let mut nodes = [0u64; N];
-        for &(first, last) in self.levels.iter().skip(1) {
+        for next in self.levels.iter().skip(1) {
             for (node, &query) in nodes.iter_mut().zip(queries) {
                 let entry = self.children.get(*node as usize).map_or(0, |&entry| u32::from_le_bytes(entry));
                 // SAFETY: the caller guarantees the CPU features of `S`.
                 let below = unsafe { self.below::<S, W>(*node, query) };
-                *node = (u64::from(entry) + below).clamp(first, last);
+                *node = (u64::from(entry) + below).clamp(next.first, next.first + next.nodes - 1);
                 if N > 1 {
                     self.ask(*node);
                 }
@@ -124,7 +123,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Writes the ranks of lower bounds. Portable code replaces an instruction set that this CPU lacks.
-    pub(super) fn search<W: Word>(&self, isa: Isa, queries: &[W], ranks: &mut [u64]) {
+    pub(crate) fn search<W: Word>(&self, isa: Isa, queries: &[W], ranks: &mut [u64]) {
         // SAFETY: each variant is called only after `is_available` has found its features; portable code
         // needs none.
         unsafe {

@@ -4,7 +4,7 @@
 //! lines of one node and an entry that is usually cached. Leaves are contiguous, so a range is a scan of
 //! them. Ranks are those of the tuple lines.
 
-mod engine;
+pub(crate) mod engine;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 const PIECE: usize = 1024;
 
 /// The tree of an open file, with compile-time types. A file has one if it was built with
-/// `--layout lines,spine,harmonia`.
+/// `--layout lines,spine,harmonia`. Look-ups by it are also those of [`Structure::Harmonia`](crate::Structure).
 ///
 /// With [`Verify::Touched`](crate::Verify::Touched) the whole section is verified when the view is made. On
 /// bytes that were not verified a rank may be wrong, but it is at most the number of tuples.

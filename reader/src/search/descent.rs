@@ -161,12 +161,16 @@ pub(super) fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W)
     hit_in(plan, at, slot, query)
 }
 
-/// Returns the number of the tuple line to which the spine leads a query.
+/// Returns the number of the tuple line to which the spine leads a query, or that to which a tree leads it, nearly.
 ///
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usize {
+    if let Some(tree) = &plan.tree {
+        let n = plan.header.geometry.tuples_per_line() as u64;
+        return ((tree.rank(query) / n) as usize).min(plan.tuple_lines.last());
+    }
     let mut at = 0;
     for level in plan.levels() {
         let node = at.min(level.lines.last());

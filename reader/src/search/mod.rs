@@ -4,6 +4,8 @@
 //! * [`descent`]: one descent and one batch, generic over [`crate::arch::Simd`].
 //! * [`grid_plan`]: the arrays of a grid, in the same way.
 //! * [`grid`]: searches of files with a grid, which read a unit instead of the spine.
+//! * [`tree_plan`]: a tree of an open file, and the ranks to which it leads.
+//! * [`tree`]: searches by a tree of its own section: FAST, Harmonia's, the contiguous B+tree.
 //! * [`sweep`]: batches in ascending order.
 //! * [`choose`]: the one of these searches that a query or a batch gets.
 //! * [`engine`]: these searches compiled for each instruction set, one of which is chosen per view.
@@ -20,3 +22,5 @@ mod grid;
 mod grid_plan;
 pub(crate) mod plan;
 pub(crate) mod sweep;
+mod tree;
+pub(crate) mod tree_plan;

@@ -1,6 +1,7 @@
 //! The arrays of an open file, checked to be inside its bytes.
 
 use super::grid_plan::GridPlan;
+use super::tree_plan::TreePlan;
 use pleach_format::Header;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
@@ -106,6 +107,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) child_lines: usize,
     pub(crate) tuple_lines: Lines<'a>,
     pub(crate) grid: Option<GridPlan<'a>>,
+    /// The tree that takes the place of grid and spine.
+    pub(crate) tree: Option<TreePlan<'a>>,
     pub(crate) tuples: u64,
     pub(crate) header: &'a Header,
     pub(crate) bytes: &'a [u8],
@@ -113,7 +116,12 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Creates the plan; `None` for an empty file, and for bytes that the header does not describe.
-    pub(crate) fn new(header: &'a Header, bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(
+        header: &'a Header,
+        bytes: &'a [u8],
+        has_grid: bool,
+        tree: Option<TreePlan<'a>>,
+    ) -> Option<Self> {
         let tuple_lines = Lines::new(bytes, header.lines_offset, header.lines)?;
         let mut levels = [None; LEVELS_MAX];
         for (slot, level) in levels.iter_mut().zip(header.spine.levels.iter().rev()) {
@@ -123,8 +131,18 @@ impl<'a> Plan<'a> {
         let depth = header.spine.levels.len();
         let child_lines = usize::try_from(header.spine.child_lines).ok()?;
         // In a grid the numbers of lines have 32 bits.
-        let grid = GridPlan::new(header, bytes).filter(|_| u32::try_from(header.lines).is_ok());
-        Some(Self { levels, depth, child_lines, tuple_lines, grid, tuples: header.tuples, header, bytes })
+        let grid = GridPlan::new(header, bytes).filter(|_| has_grid && u32::try_from(header.lines).is_ok());
+        Some(Self {
+            levels,
+            depth,
+            child_lines,
+            tuple_lines,
+            grid,
+            tree,
+            tuples: header.tuples,
+            header,
+            bytes,
+        })
     }
 
     /// Iterates over the levels from the root down.

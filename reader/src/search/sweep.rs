@@ -10,6 +10,7 @@
 
 use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
+use super::tree;
 use crate::arch::Simd;
 use pleach_format::Header;
 use pleach_format::key::{Bits, Word};
@@ -109,6 +110,12 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for &mut Swept<'_, S, W> {
             steps += 1;
         }
         if steps == STEPS {
+            if let Some(way) = &plan.tree {
+                // SAFETY: only `sweep` makes a `Swept`, and its caller guarantees the CPU features of `S`.
+                let hit = unsafe { tree::locate::<S, W, B>(plan, way, query) };
+                self.at = ((hit.rank / n as u64) as usize).min(lines.last());
+                return hit;
+            }
             // SAFETY: only `sweep` makes a `Swept`, and its caller guarantees the CPU features of `S`.
             let line = unsafe { descent::line_of::<S, W>(plan, query) };
             if line < self.at {

@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::classic::Classic;
-use pleach::{Index, Isa, Key, Typed, Value, Verify};
-use pleach_builder::classic::{self, Packed, TreeKey, Vectors};
-use pleach_builder::{BuildOptions, Harmonia, Layout, Unique, build_bytes, build_strings_bytes};
-use pleach_format::classic::packed::{Form, Prefix};
+use pleach::{Index, Isa, Key, OpenOptions, Structure, Typed, Value, Verify};
+use pleach_builder::classic::{self, Compressed, TreeKey, Vectors};
+use pleach_builder::{Btree, BuildOptions, Fast, Harmonia, Layout, Unique, build_bytes, build_strings_bytes};
+use pleach_format::classic::paged::{Form, Prefix};
 use pleach_format::classic::{Geometry, TreeWord, section};
 use pleach_format::{Bits, KeyType, Word};
 use pleach_tests::generate::{Random, Shape, Taker, mix};
@@ -39,22 +39,30 @@ fn words(taker: &mut Taker<'_>, bits: u32) -> Vec<u64> {
     words
 }
 
+/// A FAST tree of some form that holds words of 4 bytes, of short pages.
+fn fast(bits: u64) -> Fast {
+    let form = [Form::Full, Form::Delta, Form::Auto, Form::Full][bits as usize % 4];
+    Fast { form, padded: bits & 4 != 0, d_p: Some(6 + (bits >> 3) as u32 % 3), ..Fast::default() }
+}
+
 /// Without the sections that keys of this type cannot have.
 fn options(taker: &mut Taker<'_>, key_type: KeyType) -> BuildOptions {
     let without = match key_type {
-        KeyType::U128 => 0b01100,
-        key_type if key_type.is_bytes() => 0b11100,
+        key_type if key_type.is_bytes() => 0b00100,
+        KeyType::U128 => 0b00100,
         _ => 0,
     };
     let bits = taker.take(2) & !without;
     let layout = Layout {
+        spine: bits & 0x8000 == 0,
         grid: bits & 1 != 0,
         columns: bits & 2 != 0,
         packed: bits & 4 != 0,
-        classic: bits & 8 != 0,
+        fast: (bits & 8 != 0).then(|| fast(bits >> 9)),
         wide: bits & 0x2000 != 0,
         harmonia: (bits & 16 != 0)
             .then(|| Harmonia { fanout: 8 << (bits >> 5 & 3), fill_percent: 50 + (bits >> 7) as u32 % 51 }),
+        btree: (bits & 0x1000 != 0).then(|| Btree { order: 4 + (bits >> 4) as u32 % 20 }),
     };
     let memory_bytes = if bits & 0x4000 != 0 { 1 } else { 1 << 30 };
     let unique = [None, Some(Unique::First), Some(Unique::Last)][(bits >> 8) as usize % 3];
@@ -156,10 +164,16 @@ fn compare<K: Key, V: Value + Debug>(
         let wanted = tuples.get(rank as usize).map(|tuple| tuple.0.encode());
         took(packed.get(rank).map(|key| key.map(|key| key.encode())), wanted, may_refuse);
     }
-    if let Ok(Some(tree)) = index.harmonia::<K, V>() {
+    for structure in Structure::ALL.into_iter().filter(|structure| structure.is_in(index.header())) {
+        let options = OpenOptions::default().structure(structure);
+        let index = options.from_bytes(index.as_bytes().into_owned()).expect("opens");
         let mut ranks = vec![0; queries.len()];
-        let found = tree.lower_bounds(&queries, &mut ranks).map(|()| ranks);
+        let view = index.typed::<K, V>().expect("types of the file");
+        let found = view.lower_bound_batch(&queries, &mut ranks).map(|()| ranks);
         took(found, queries.iter().map(|&key| lower(key) as u64).collect(), may_refuse);
+        for &key in &queries {
+            took(view.contains(key), lower(key) < upper(key), may_refuse);
+        }
     }
 }
 
@@ -320,7 +334,7 @@ fn trees<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) -> (Vec<W>, Geome
     let d_l = d_k * (1 + (bits >> 2) % 3);
     let d_p = d_l * (1 + (bits >> 4) % 4);
     let (count, padded) = (keys.len() as u64, bits >> 7 & 1 == 1);
-    (keys, Geometry { keys: count, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded })
+    (keys, Geometry { keys: count, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded, aligned: false })
 }
 
 fn full<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) {
@@ -331,19 +345,21 @@ fn full<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) {
     descend(&keys, &geometry, Form::Full, &bytes);
 }
 
+fn compressed<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) {
+    let form = [Form::Delta, Form::Partial, Form::Auto][taker.take(1) as usize % 3];
+    let (keys, geometry) = trees::<W>(taker);
+    let plan = Compressed::plan(&keys, &geometry, (form, Prefix::default()), Vectors::Best);
+    let Ok(plan) = plan else { return };
+    let mut bytes = vec![0xA5; plan.bytes() as usize];
+    plan.build(&keys, &mut bytes).expect("builds");
+    descend(&keys, &geometry, form, &bytes);
+}
+
 fn packed_trees(taker: &mut Taker<'_>) {
-    if taker.take(1) & 1 == 0 {
-        let (keys, geometry) = trees::<u64>(taker);
-        let Ok(plan) = Packed::delta(&keys, &geometry) else { return };
-        let mut bytes = vec![0xA5; plan.bytes() as usize];
-        classic::build_delta(&plan, &keys, Vectors::Best, &mut bytes).expect("builds");
-        descend(&keys, &geometry, plan.paged().form(), &bytes);
-    } else {
-        let (keys, geometry) = trees::<u128>(taker);
-        let Ok(plan) = Packed::partial(&keys, &geometry, Prefix::default()) else { return };
-        let mut bytes = vec![0xA5; plan.bytes() as usize];
-        classic::build_partial(&plan, &keys, Vectors::Best, &mut bytes).expect("builds");
-        descend(&keys, &geometry, plan.paged().form(), &bytes);
+    match taker.take(1) % 3 {
+        0 => compressed::<u32>(taker),
+        1 => compressed::<u64>(taker),
+        _ => compressed::<u128>(taker),
     }
 }
 

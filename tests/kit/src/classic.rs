@@ -2,7 +2,7 @@
 //! them, so that a search shares only FORMAT.md with it.
 
 use crate::is_long;
-use pleach_format::classic::packed::{Delta, Form, Paged, Partial, Prefix, align};
+use pleach_format::classic::paged::{Form, PageRecord, Paged, Prefix};
 use pleach_format::classic::{Geometry, TreeWord, nodes};
 
 /// A tree to be searched.
@@ -51,9 +51,33 @@ pub fn full<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Vec<u8> {
     bytes
 }
 
-/// A compressed tree of any form.
-pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix) -> Vec<u8> {
-    let (places, _) = paged.partial_places();
+/// The record of a page of these keys, without its place: the narrowest words that its form allows. The first
+/// page of partial keys has words of `first` bytes.
+fn record<W: TreeWord>(keys: &[W], form: Form, prefix: Prefix, first: Option<u32>) -> PageRecord {
+    let wide: Vec<u128> = keys.iter().map(|key| key.widen()).collect();
+    let base = wide.first().copied().unwrap_or(0);
+    let span = wide.last().map_or(0, |last| last - base);
+    let differ = wide.iter().fold(0, |bits, key| bits | (key ^ base));
+    let partial = |width| PageRecord { base, kept: PageRecord::keep(differ, width, prefix), width, place: 0 };
+    if form == Form::Partial {
+        return partial(first.unwrap_or(4));
+    }
+    for width in [2, 4, 8, 16] {
+        if span >> (8 * width - 1) >> 1 == 0 {
+            return PageRecord { base, kept: 0, width, place: 0 };
+        }
+        let record = partial(width);
+        let parts = |pair: &[u128]| pair[0] == pair[1] || record.word(pair[0]) != record.word(pair[1]);
+        if form == Form::Auto && W::BYTES > 4 && wide.windows(2).all(parts) {
+            return record;
+        }
+    }
+    panic!("distances are no longer than keys")
+}
+
+/// A compressed tree of any form; the first page of partial keys has words of `first` bytes.
+pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32) -> Vec<u8> {
+    let key_bytes = paged.geometry().key_bytes;
     let mut bytes = vec![0u8; paged.pages_at() as usize];
     for (number, level) in paged.levels().iter().enumerate() {
         for page in 0..=level.last {
@@ -62,36 +86,19 @@ pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix) -> Vec<u8>
             let mine: Vec<W> = (0..nodes(level.levels))
                 .filter_map(|rank| key_at((((page << level.levels) + rank + 1) << level.below) - 1))
                 .collect();
-            let (first, last) = (mine.first().copied(), mine.last().copied());
+            let mut record = record(&mine, paged.form(), prefix, (number == 0).then_some(first));
+            let size = paged.page_bytes(record.width, number, part).expect("a page");
+            record.place = paged.place(size, bytes.len() as u64);
             let at = (paged.records()[number] + page) as usize * paged.record_bytes();
-            let (width, word): (u32, Box<dyn Fn(W) -> u128>) = match paged.form() {
-                Form::Delta => {
-                    let base = first.map_or(0, W::widen);
-                    let width = Delta::width((last.map_or(0, W::widen) - base) as u64);
-                    let size = paged.page_bytes(width, number, part).expect("a page");
-                    bytes.resize((bytes.len() as u64).next_multiple_of(align(size)) as usize, 0);
-                    let record = Delta { base: base as u64, place: bytes.len() as u64, width };
-                    bytes[at..at + 16].copy_from_slice(&record.encode());
-                    (width, Box::new(move |key| key.widen() - base))
-                }
-                Form::Partial { first: wide } => {
-                    let width = if number == 0 { wide } else { 4 };
-                    let reference = first.map_or(u128::MAX, W::widen);
-                    let differ = mine.iter().fold(0, |bits, key| bits | (key.widen() ^ reference));
-                    let record = Partial::new(reference, differ, 8 * width, prefix);
-                    bytes[at..at + 32].copy_from_slice(&record.encode());
-                    let place = places[number] + page * paged.partial_stride(width, number);
-                    bytes.resize(place as usize, 0);
-                    (width, Box::new(move |key| record.word(key.widen())))
-                }
-                Form::Full => panic!("a compressed form"),
-            };
-            let tree = paged.tree(width).expect("a width");
+            bytes[at..at + paged.record_bytes()]
+                .copy_from_slice(&record.encode(key_bytes)[..paged.record_bytes()]);
+            bytes.resize(record.place as usize, 0);
+            let tree = paged.tree(record.width).expect("a width");
             let lines = &tree.pages()[number];
             for slot in 0..lines.slots[part] {
-                let index = tree.index_of(lines.start + page * lines.slots[0] + slot);
-                let word = index.and_then(key_at).map_or(u128::MAX, &word);
-                bytes.extend_from_slice(&word.to_le_bytes()[..width as usize]);
+                let index = tree.index_of(lines.page(page).0 + slot);
+                let word = index.and_then(key_at).map_or(u128::MAX, |key| record.word(key.widen()));
+                bytes.extend_from_slice(&word.to_le_bytes()[..record.width as usize]);
             }
         }
     }
@@ -171,8 +178,15 @@ pub fn each_full<W: TreeWord>(mut check: impl FnMut(&Case<'_, W>)) {
             let queries = queries(&keys, 50);
             for (number, &(d_k, d_l, d_p)) in depths().iter().enumerate() {
                 let padded = (count + number) % 2 == 0;
-                let geometry =
-                    Geometry { keys: count as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
+                let geometry = Geometry {
+                    keys: count as u64,
+                    key_bytes: W::BYTES as u32,
+                    d_k,
+                    d_l,
+                    d_p,
+                    padded,
+                    aligned: false,
+                };
                 let what = format!("{name} {geometry:?}");
                 let bytes = &full(&keys, &geometry);
                 check(&Case { what, geometry, form: Form::Full, bytes, keys: &keys, queries: &queries });
@@ -190,16 +204,24 @@ pub fn each_packed<W: TreeWord>(forms: &[Form], mut check: impl FnMut(&Case<'_, 
             for &(d_k, d_l, d_p) in packed_depths() {
                 for (number, &form) in forms.iter().enumerate() {
                     let padded = (count + number) % 2 == 0;
-                    let geometry =
-                        Geometry { keys: count as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
+                    let first = [4, 8, W::BYTES as u32][count % 3];
+                    let geometry = Geometry {
+                        keys: count as u64,
+                        key_bytes: W::BYTES as u32,
+                        d_k,
+                        d_l,
+                        d_p,
+                        padded,
+                        aligned: false,
+                    };
                     let Some(paged) = Paged::new(geometry, form) else {
-                        assert!(d_p < d_l + 2);
+                        assert!(d_p < d_l + 3);
                         continue;
                     };
                     // Both prefixes with every form, depth and shape, at some of the sizes each.
                     let prefix = if count % 3 == 0 { Prefix::Contiguous } else { Prefix::Noncontiguous };
                     let what = format!("{name} {geometry:?} {form:?} {prefix:?}");
-                    let bytes = &packed(&keys, &paged, prefix);
+                    let bytes = &packed(&keys, &paged, prefix, first);
                     check(&Case { what, geometry, form, bytes, keys: &keys, queries: &queries });
                 }
             }
@@ -216,7 +238,8 @@ pub fn each_dropped_nibble(mut check: impl FnMut(&Case<'_, u128>)) {
         let mut keys: Vec<u128> =
             (0..400).map(|i| common | (u128::from(mix(i)) << 64 | u128::from(mix(!i))) & mask).collect();
         keys.sort_unstable();
-        let geometry = Geometry { keys: 400, key_bytes: 16, d_k: 1, d_l: 2, d_p: 5, padded: false };
+        let geometry =
+            Geometry { keys: 400, key_bytes: 16, d_k: 1, d_l: 2, d_p: 5, padded: false, aligned: false };
         let mut queries = Vec::new();
         for key in keys.iter().step_by(37) {
             for nibble in 0..32 {
@@ -226,9 +249,9 @@ pub fn each_dropped_nibble(mut check: impl FnMut(&Case<'_, u128>)) {
                     .extend((1..16).map(|flip| key ^ flip << (4 * nibble) ^ 3 << (4 * ((nibble + 11) % 32))));
             }
         }
-        for first in [4, 8] {
-            let paged = Paged::new(geometry, Form::Partial { first }).expect("sound");
-            let bytes = &packed(&keys, &paged, Prefix::Noncontiguous);
+        for (form, first) in [(Form::Partial, 4), (Form::Partial, 8), (Form::Auto, 4)] {
+            let paged = Paged::new(geometry, form).expect("sound");
+            let bytes = &packed(&keys, &paged, Prefix::Noncontiguous, first);
             let what = format!("{mask:x}");
             check(&Case { what, geometry, form: paged.form(), bytes, keys: &keys, queries: &queries });
         }
@@ -244,7 +267,8 @@ pub fn each_forged(mut check: impl FnMut(&Case<'_, u64>), mut check_wide: impl F
         let keys: Vec<u64> = (0..count).map(mix).collect();
         let wide: Vec<u128> = keys.iter().map(|&key| u128::from(key) << 64).collect();
         let (d_k, d_l, d_p) = [(1, 1, 64), (1, 2, 5), (2, 3, 7), (1, 2, 19)][(seed >> 8) as usize % 4];
-        let geometry = Geometry { keys: count, key_bytes: 8, d_k, d_l, d_p, padded: seed & 64 == 0 };
+        let geometry =
+            Geometry { keys: count, key_bytes: 8, d_k, d_l, d_p, padded: seed & 64 == 0, aligned: false };
         let length = geometry.tree().expect("sound").bytes() as usize * ((seed >> 20) as usize % 3) / 2 + 700;
         // Small numbers now and then, so that some records look sound.
         let bytes: Vec<u8> = (0..length as u64)
@@ -257,14 +281,13 @@ pub fn each_forged(mut check: impl FnMut(&Case<'_, u64>), mut check_wide: impl F
             })
             .collect();
         let queries: Vec<u64> = (0..70).map(|i| mix(i + round)).chain([0, 1, u64::MAX]).collect();
-        for form in [Form::Full, Form::Delta] {
+        for form in Form::ALL {
             let what = format!("{geometry:?} {form:?}");
             check(&Case { what, geometry, form, bytes: &bytes, keys: &keys, queries: &queries });
         }
         let geometry = Geometry { key_bytes: 16, d_k: 1, d_l: d_l.min(2), ..geometry };
         let queries: Vec<u128> = queries.iter().map(|&query| u128::from(query) << 64).collect();
-        for first in [4, 8, 16] {
-            let form = Form::Partial { first };
+        for form in Form::ALL {
             let what = format!("{geometry:?} {form:?}");
             check_wide(&Case { what, geometry, form, bytes: &bytes, keys: &wide, queries: &queries });
         }

@@ -363,7 +363,7 @@ fn contents<W: Word, B: Bits>(
     let mut contents: Vec<Content> = vec![
         (Tag::META, false, meta.encode(), meta.elements(), Parameters::NONE),
         (Tag::LINE, true, lines(&tuples), tuples.len() as u64, line.into()),
-        (Tag::SPINE, true, spine_bytes, spine_lines, spine_parameters(W::BYTES, &spine, flagged).into()),
+        (Tag::SPINE, false, spine_bytes, spine_lines, spine_parameters(W::BYTES, &spine, flagged).into()),
     ];
     contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
     contents

@@ -18,7 +18,7 @@ use crate::parse::{Device, FromText};
 use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search;
 use crate::stdout::Output;
-use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
+use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Structure, Typed, Value};
 use pleach_format::logical::Form;
 use pleach_gpu::Algorithm;
 use std::ops::ControlFlow;
@@ -36,7 +36,13 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         _ if few => Verify::Touched,
         _ => Verify::Header,
     };
-    let index = search::open(&args.file, global, verify)?;
+    let structure = args.strategy.structure;
+    if structure != Structure::Auto && matches!(args.device, Device::Cuda(_)) {
+        let message = Message::new("a GPU is not searched by the structures of a file");
+        let message = message.at(format!("--strategy {structure}"));
+        return Err(Failure::usage(message.advise("use --device cpu")));
+    }
+    let index = search::open_by(&args.file, global, verify, structure)?;
     // For few keys, reading the cache folder does not pay.
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
@@ -91,7 +97,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Chooses the search for the number of keys, or for a full batch of a file.
 fn choose(args: &GetArgs, index: &Index, is_any: bool, costs: &Costs) -> Result<Choice, Failure> {
-    let strategy = args.strategy;
+    let strategy = args.strategy.strategy;
     if index.key_type().is_bytes() && !matches!(strategy, Strategy::Auto | Strategy::Unbuffered) {
         let message = Message::new("byte keys are searched unbuffered").at(format!("--strategy {strategy}"));
         return Err(Failure::usage(message.advise("use auto or unbuffered")));

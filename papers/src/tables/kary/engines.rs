@@ -8,7 +8,7 @@ use pleach_bench::data::key;
 use pleach_bench::peers::Number;
 use pleach_builder::classic::{advise_huge, build};
 use pleach_format::classic::Geometry;
-use pleach_format::classic::packed::Form;
+use pleach_format::classic::paged::Form;
 use rayon::prelude::*;
 use std::hint::select_unpredictable;
 
@@ -28,8 +28,15 @@ pub trait BenchWord: KaryWord + Number {
 impl BenchWord for u64 {}
 impl BenchWord for u32 {
     fn fast(keys: &[Self]) -> Option<Fast> {
-        let geometry =
-            Geometry { keys: keys.len() as u64, key_bytes: 4, d_k: 4, d_l: 4, d_p: 19, padded: false };
+        let geometry = Geometry {
+            keys: keys.len() as u64,
+            key_bytes: 4,
+            d_k: 4,
+            d_l: 4,
+            d_p: 19,
+            padded: false,
+            aligned: false,
+        };
         let mut bytes = huge(geometry.tree()?.bytes() as usize);
         build(keys, &geometry, pleach_builder::classic::Vectors::Best, &mut bytes).expect("a build");
         Some(Fast { geometry, bytes })
