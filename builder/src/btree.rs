@@ -10,7 +10,7 @@ use crate::layout::Btree;
 use crate::lines::Lines;
 use crate::nodes::{Out, each_node};
 use crate::overflow::Overflow;
-use crate::pack::{KeyLane, Tuple, ValueLane};
+use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
 use crate::section::{Extra, TakeBytes};
 use pleach_format::btree::{BtreeGeometry, ORDER_MAX};
@@ -58,7 +58,7 @@ fn each_leaf<W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,
     shape: &BtreeGeometry,
-    take: &mut dyn FnMut(&[Tuple<W, B>]) -> Result<(), BuildError>,
+    take: &mut Take<'_, W, B>,
 ) -> Result<(), BuildError> {
     let depth = shape.shape.levels().len().saturating_sub(1);
     let mut leaf = 0;

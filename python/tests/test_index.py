@@ -360,17 +360,18 @@ def test_structures(tmp_path):
     """Every structure of a file gives the same answers; one that it does not have is refused."""
     keys = np.arange(0, 90_000, 3, dtype=np.uint64) ** 2
     path = tmp_path / "trees.pleach"
-    pleachdb.build((keys, np.arange(30_000, dtype=np.uint32)), path, layout="lines,spine,fast:auto,harmonia,btree")
+    table = pa.table({"k": keys, "v": np.arange(30_000, dtype=np.uint32)})
+    pl.build(table, path, layout="lines,spine,fast:auto,harmonia,btree")
     queries = np.concatenate([keys[::7], keys[::7] + 1])
-    wanted = pleachdb.open(path).get_many(queries)
+    wanted = pl.open(path).get_many(queries)
     for structure in ["auto", "spine", "fast", "harmonia", "btree"]:
-        with pleachdb.open(path, structure=structure) as index:
+        with pl.open(path, structure=structure) as index:
             values, found = index.get_many(queries)
             assert (values == wanted[0]).all() and (found == wanted[1]).all()
             assert (index.rank_many(keys[:9])[0] == np.arange(9)).all()
     for structure in ["grid", "tree"]:
-        with pytest.raises(pleachdb.InputError):
-            pleachdb.open(path, structure=structure)
+        with pytest.raises(pl.InputError):
+            pl.open(path, structure=structure)
 
 
 def test_refusals(squares, tmp_path):

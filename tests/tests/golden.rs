@@ -438,7 +438,7 @@ fn classic_trees() {
 /// Files of tuple lines and one structure beside them, or none.
 #[test]
 fn without_a_spine() {
-    let near = |i: u64| if i < 300 { 1 << 40 | i * i } else { spread(i) };
+    let near = |i: u64| if i < 300 { (1 << 40) | (i * i) } else { spread(i) };
     let tuples: Vec<(u64, u32)> = (0..400).map(|i| (near(i), i as u32)).collect();
     let wanted = sorted(&tuples);
     let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();

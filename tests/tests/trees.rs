@@ -39,6 +39,9 @@ const LAYOUTS: [&str; 12] = [
     "lines,spine,grid,fast:auto:dp=6,harmonia,btree",
 ];
 
+/// Keys as texts.
+type DrawText = fn(u64) -> Vec<u8>;
+
 /// Keys as numbers below 2^64, spread to the width of a type.
 type Draw = fn(u64) -> u64;
 
@@ -167,7 +170,7 @@ fn words_of_16_bytes() {
 
 #[test]
 fn words_of_byte_keys() {
-    let kinds: [(&str, fn(u64) -> Vec<u8>); 3] = [
+    let kinds: [(&str, DrawText); 3] = [
         ("digits", |i| format!("{:020}", mix(i)).into_bytes()),
         ("long", |i| {
             format!("https://host{}/a/long/path/{}/page{}", i % 3, mix(i / 7) % 90, i % 7).into_bytes()

@@ -247,7 +247,7 @@ impl<'a, W: KeyLane + TreeKey, B: ValueLane> Compressed<'a, W, B> {
         let mut records: Vec<Overflow<Planned>> = (0..count).map(|_| Overflow::new(limit)).collect();
         for (number, level) in pages.paged.levels().iter().enumerate().rev() {
             let list = &mut records[number];
-            let grain = (TASK_BYTES / size_of::<W>() >> level.levels).max(1);
+            let grain = ((TASK_BYTES / size_of::<W>()) >> level.levels).max(1);
             levels.raise(number, level, (level.last + 1, 1), &mut |_, count, keys| {
                 let made = parallel::collect(count as usize, grain, |page| {
                     let keys = own(page_of(keys, level, page as u64), level.levels);
@@ -340,7 +340,7 @@ impl<'a, W: KeyLane + TreeKey, B: ValueLane> Compressed<'a, W, B> {
                             .with(|scratch| write(page, true, scratch, &mut buffer[start..start + bytes]));
                     }
                 } else {
-                    let grain = (TASK_BYTES / size_of::<W>() >> level.levels).max(1);
+                    let grain = ((TASK_BYTES / size_of::<W>()) >> level.levels).max(1);
                     let tasks = tasks(first..first + count, grain, places, &mut buffer);
                     parallel::jobs(tasks, |Task { pages, at, out }| {
                         scratches.with(|scratch| {

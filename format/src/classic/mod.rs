@@ -164,7 +164,7 @@ impl Gaps {
         if self.slots == 0 {
             return 0;
         }
-        let unit = if self.magic == 0 { page } else { (page as u128 * self.magic as u128 >> 64) as u64 };
+        let unit = if self.magic == 0 { page } else { ((page as u128 * self.magic as u128) >> 64) as u64 };
         unit * self.slots
     }
 }

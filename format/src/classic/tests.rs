@@ -297,10 +297,10 @@ fn pages_have_their_places() {
                     let part = usize::from(page == paged.levels()[level].last);
                     let bytes = paged.page_bytes(width, level, part).expect("a page");
                     let place = paged.place(bytes, end);
-                    assert!(place >= end && place % align(bytes) == 0);
+                    assert!(place >= end && place.is_multiple_of(align(bytes)));
                     let straddles = place / UNIT_BYTES != (place + bytes - 1) / UNIT_BYTES;
                     assert!(!straddles || !aligned);
-                    assert!(place - end < 64 || (aligned && place % UNIT_BYTES == 0));
+                    assert!(place - end < 64 || (aligned && place.is_multiple_of(UNIT_BYTES)));
                     end = place + bytes;
                 }
             }

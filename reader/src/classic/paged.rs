@@ -224,13 +224,12 @@ pub(super) unsafe fn group<S: Simd, W: TreeWord, const PEXT: bool, const N: usiz
             // SAFETY: the caller guarantees the CPU features of `S`.
             unsafe { mixed::<S, W, N>(level, bytes, &mut group) };
         }
-        for s in 0..N {
-            gaps[s] = gaps[s] << level.levels | group.locals[s];
-            if let Some(next) = tree.get(number + 1)
-                && N > 1
-            {
+        let next = tree.get(number + 1).filter(|_| N > 1);
+        for (gap, local) in gaps.iter_mut().zip(&group.locals) {
+            *gap = *gap << level.levels | local;
+            if let Some(next) = next {
                 let record = const { PageRecord::bytes(W::BYTES as u32) } as u64;
-                let record = next.records + gaps[s].min(next.last) * record;
+                let record = next.records + (*gap).min(next.last) * record;
                 prefetch(bytes.as_ptr().wrapping_add(record as usize));
             }
         }
