@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::job::Job;
 use crate::layout::Btree;
 use crate::lines::Lines;
-use crate::nodes::{Out, each_node};
+use crate::nodes::{self, Out, each_node};
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
@@ -29,20 +29,12 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         limit: pleach_format::btree::TUPLES_MAX,
     })?;
     let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
-    let mut lasts = Overflow::<W>::new(plan.lasts_bytes / W::BYTES);
-    let mut some = Vec::with_capacity(1 << 12);
-    let leaves = shape.shape.levels().len().saturating_sub(1);
-    if leaves > 0 {
-        each_leaf::<W, B>(job, lines, &shape, &mut |leaf| {
-            some.extend(leaf.last().map(|tuple| tuple.key));
-            if some.len() == some.capacity() {
-                lasts.extend(&some, job.spills)?;
-                some.clear();
-            }
-            Ok(())
-        })?;
-    }
-    lasts.extend(&some, job.spills)?;
+    let lasts = if shape.shape.levels().len() > 1 {
+        let each = &mut |take: &mut Take<'_, W, B>| each_leaf::<W, B>(job, lines, &shape, take);
+        nodes::lasts(job.spills, plan.lasts_bytes, each)?
+    } else {
+        Overflow::new(1)
+    };
     Ok(Extra {
         tag: Tag::BTREE,
         required: false,

@@ -8,8 +8,7 @@ use crate::error::BuildError;
 use crate::job::Job;
 use crate::layout::Harmonia;
 use crate::lines::Lines;
-use crate::nodes::{Out, each_node};
-use crate::overflow::Overflow;
+use crate::nodes::{self, Out, each_node};
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
 use crate::section::Extra;
@@ -70,17 +69,8 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         })?;
     let node_keys = shape.node_keys as usize;
     let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
-    let mut lasts = Overflow::<W>::new(plan.lasts_bytes / W::BYTES);
-    let mut some = Vec::with_capacity(1 << 12);
-    each_leaf::<W, B>(job, lines, node_keys, &mut |leaf| {
-        some.extend(leaf.last().map(|tuple| tuple.key));
-        if some.len() == some.capacity() {
-            lasts.extend(&some, job.spills)?;
-            some.clear();
-        }
-        Ok(())
-    })?;
-    lasts.extend(&some, job.spills)?;
+    let each = &mut |take: &mut Take<'_, W, B>| each_leaf::<W, B>(job, lines, node_keys, take);
+    let lasts = nodes::lasts(job.spills, plan.lasts_bytes, each)?;
     Ok(Extra {
         tag: Tag::HARMONIA,
         required: false,

@@ -1,6 +1,8 @@
 //! What the sections of B+trees have in common: nodes of tuples in order, and an output of small parts.
 
 use crate::error::BuildError;
+use crate::external::Spills;
+use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::section::TakeBytes;
 
@@ -97,4 +99,24 @@ pub(crate) fn each_node<W: KeyLane, B: ValueLane>(
         Ok(())
     })?;
     if carry.is_empty() { Ok(()) } else { take(&carry) }
+}
+
+/// Returns the last key of each leaf, of which `bytes` may be in memory; `each_leaf` passes the tuples of each.
+pub(crate) fn lasts<W: KeyLane, B: ValueLane>(
+    spills: Spills<'_>,
+    bytes: usize,
+    each_leaf: &mut EachBatch<'_, W, B>,
+) -> Result<Overflow<W>, BuildError> {
+    let mut lasts = Overflow::<W>::new(bytes / W::BYTES);
+    let mut some = Vec::with_capacity(1 << 12);
+    each_leaf(&mut |leaf| {
+        some.extend(leaf.last().map(|tuple| tuple.key));
+        if some.len() == some.capacity() {
+            lasts.extend(&some, spills)?;
+            some.clear();
+        }
+        Ok(())
+    })?;
+    lasts.extend(&some, spills)?;
+    Ok(lasts)
 }

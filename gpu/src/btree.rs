@@ -215,14 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn metadata_keeps_48_bits() {
-        let node = Node::new(1024, 0xFEDC_BA98_7654, 0x1234_5678_9ABC, true);
-        assert_eq!((node.count(), node.is_leaf()), (1024, true));
-        assert_eq!((node.first_key(), node.first()), (0xFEDC_BA98_7654, 0x1234_5678_9ABC));
-        assert_eq!(Node::from_bytes(node.to_bytes()), node);
-    }
-
-    #[test]
     fn forged_metadata_reads_nothing_outside() {
         let mut next = scrambled(8);
         let column: Vec<u64> = (0..1000).collect();

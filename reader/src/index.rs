@@ -220,12 +220,14 @@ impl OpenOptions {
             return Err(lost);
         }
         let is_trusted = AtomicBool::new(false);
+        let structure = self.structure.in_file(&header);
         Ok(Index {
             header,
             storage,
             touched,
             is_trusted,
             isa,
+            structure,
             fast,
             mask,
             options: self,
@@ -300,6 +302,8 @@ pub struct Index {
     /// True if blocks are no longer checked against their sums ([`Index::trust`]).
     is_trusted: AtomicBool,
     isa: Isa,
+    /// Structure that look-ups use.
+    structure: Structure,
     /// Layout of the FAST tree, if there is one.
     fast: Option<Layout>,
     mask: Option<Mask>,
@@ -456,7 +460,7 @@ impl Index {
     /// [`Structure::Auto`] selects; still [`Structure::Auto`] if there is none.
     #[must_use]
     pub fn structure(&self) -> Structure {
-        self.options.structure.in_file(&self.header)
+        self.structure
     }
 
     /// Returns the parts of the file that searches use; `None` if it is empty.

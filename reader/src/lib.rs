@@ -94,6 +94,7 @@ pub mod internal;
 mod iter;
 mod live;
 mod map;
+mod nodes;
 mod packed;
 mod rest;
 mod scan;

@@ -1,18 +1,16 @@
-//! The descent of Harmonia's tree, for a group of queries at once, compiled for each instruction set.
+//! The descent of Harmonia's tree, for a group of queries at once.
 //!
 //! All queries of a group are on the same level: while the keys of one node are counted, the nodes of the
 //! other queries, prefetched one step before, are being loaded. Keys are counted line by line, in the lines
 //! of a bulk-loaded node that hold keys. A child number is clamped to the level below, for any contents of
 //! the child region.
 
-use crate::arch::{Isa, Simd, prefetch};
+use crate::arch::{Simd, prefetch};
+use crate::nodes::Nodes;
 use pleach_format::Word;
 use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry, HarmoniaLevel};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
-
-/// Queries per group.
-const GROUP: usize = 16;
 
 /// The parts of the tree that a descent uses.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +75,9 @@ impl<'a> Tree<'a> {
         }
         below as u64
     }
+}
 
-    /// # Safety
-    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
+impl Nodes for Tree<'_> {
     #[inline(always)]
     unsafe fn group<S: Simd, W: Word, const N: usize>(&self, queries: &[W; N]) -> [u64; N] {
         let mut nodes = [0u64; N];
@@ -105,62 +103,4 @@ impl<'a> Tree<'a> {
         }
         ranks
     }
-
-    /// # Safety
-    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
-    #[inline(always)]
-    unsafe fn all<S: Simd, W: Word>(&self, queries: &[W], ranks: &mut [u64]) {
-        let (groups, rest) = queries.as_chunks::<GROUP>();
-        let (outputs, last) = ranks.as_chunks_mut::<GROUP>();
-        for (group, output) in groups.iter().zip(outputs) {
-            // SAFETY: the caller guarantees the CPU features of `S`.
-            *output = unsafe { self.group::<S, W, GROUP>(group) };
-        }
-        for (&query, output) in rest.iter().zip(last) {
-            // SAFETY: the caller guarantees the CPU features of `S`.
-            [*output] = unsafe { self.group::<S, W, 1>(&[query]) };
-        }
-    }
-
-    /// Writes the ranks of lower bounds. Portable code replaces an instruction set that this CPU lacks.
-    pub(crate) fn search<W: Word>(&self, isa: Isa, queries: &[W], ranks: &mut [u64]) {
-        // SAFETY: each variant is called only after `is_available` has found its features; portable code
-        // needs none.
-        unsafe {
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 if isa.is_available() => avx2(self, queries, ranks),
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 if isa.is_available() => avx512(self, queries, ranks),
-                #[cfg(target_arch = "aarch64")]
-                Isa::Neon if isa.is_available() => neon(self, queries, ranks),
-                _ => self.all::<crate::arch::scalar::Scalar, W>(queries, ranks),
-            }
-        }
-    }
-}
-
-macro_rules! variants {
-    ($(#[$attribute:meta] #[$feature:meta] $name:ident $simd:ty;)*) => {$(
-        #[$attribute]
-        #[$feature]
-        /// # Safety
-        /// The caller guarantees a CPU with the function's features.
-        unsafe fn $name<W: Word>(tree: &Tree<'_>, queries: &[W], ranks: &mut [u64]) {
-            // SAFETY: the function is compiled for the type's features, and the caller guarantees that the
-            // CPU has them.
-            unsafe { tree.all::<$simd, W>(queries, ranks) }
-        }
-    )*};
-}
-variants! {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    avx2 crate::arch::avx2::Avx2;
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt")]
-    avx512 crate::arch::avx512::Avx512;
-    #[cfg(target_arch = "aarch64")]
-    #[target_feature(enable = "neon")]
-    neon crate::arch::neon::Neon;
 }

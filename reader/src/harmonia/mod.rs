@@ -11,6 +11,7 @@ mod tests;
 use crate::Isa;
 use crate::error::ReadError;
 use crate::index::Index;
+use crate::nodes;
 use engine::Tree;
 use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::key::Bits;
@@ -115,7 +116,7 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
             for ((word, is_end), &key) in words.iter_mut().zip(&mut ends).zip(&keys[..count]) {
                 (*word, *is_end) = place(key);
             }
-            self.tree.search(self.isa, &words[..count], &mut ranks[..count]);
+            nodes::search(&self.tree, self.isa, &words[..count], &mut ranks[..count]);
             for (rank, _) in ranks.iter_mut().zip(&ends[..count]).filter(|(_, is_end)| **is_end) {
                 *rank = self.shape.tuples;
             }

@@ -1,7 +1,7 @@
 //! A tree of an open file, and the ranks to which it leads.
 
 use crate::arch::Isa;
-use crate::{btree, classic, harmonia::engine as harmonia};
+use crate::{btree, classic, harmonia::engine as harmonia, nodes};
 use pleach_format::Header;
 use pleach_format::key::Word;
 
@@ -65,8 +65,8 @@ impl<'a> TreePlan<'a> {
         let (isa, count) = (self.isa, queries.len().min(ranks.len()).min(CHUNK));
         let (queries, ranks) = (&queries[..count], &mut ranks[..count]);
         match &self.kind {
-            Kind::Harmonia(tree) => tree.search(isa, queries, ranks),
-            Kind::Btree(tree) => tree.search(isa, queries, ranks),
+            Kind::Harmonia(tree) => nodes::search(tree, isa, queries, ranks),
+            Kind::Btree(tree) => nodes::search(tree, isa, queries, ranks),
             Kind::Fast(layout, bytes) => {
                 // The words of a tree are of a trait of their own: a copy of so few costs nothing beside the search.
                 macro_rules! search {
