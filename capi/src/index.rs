@@ -177,7 +177,8 @@ pub unsafe extern "C" fn pleach_open(
         let structure = Structure::ALL.get(options.structure as usize).copied();
         let unknown = || input(format!("options.structure is {}: use a pleach_structure", options.structure));
         let structure = structure.ok_or_else(unknown)?;
-        let opened = OpenOptions::default().verify(verify).residence(residence).structure(structure).open(path);
+        let opened =
+            OpenOptions::default().verify(verify).residence(residence).structure(structure).open(path);
         let opened = opened.map_err(reader::Error::from)?;
         *index = Box::into_raw(pleach_index::of(Arc::new(opened), options.threads as usize)?);
         Ok(())
@@ -185,8 +186,7 @@ pub unsafe extern "C" fn pleach_open(
 }
 
 impl pleach_open_options {
-    const NEW: Self =
-        Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0, structure: 0 };
+    const NEW: Self = Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0, structure: 0 };
 }
 
 /// Closes a file. NULL is allowed. Streams made of the index go on.

@@ -136,13 +136,7 @@ impl Table {
 impl Table {
     /// Opens a file.
     #[staticmethod]
-    fn open(
-        py: Python<'_>,
-        path: PathBuf,
-        verify: &str,
-        resident: bool,
-        structure: &str,
-    ) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf, verify: &str, resident: bool, structure: &str) -> PyResult<Self> {
         let verify = match verify {
             "header" => Verify::Header,
             "touched" => Verify::Touched,
