@@ -98,7 +98,8 @@ pub struct BenchArgs {
     /// With keys and gpu-keys: rules of the keys, such as uniform,shards [default: all]
     #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
     pub distributions: Vec<Distribution>,
-    /// With keys: compare the search structures of a file, by batches and key by key, in place of other engines
+    /// With keys and gpu-keys: compare the search structures of a file, by batches and key by key, in place of other
+    /// engines
     #[arg(long)]
     pub structures: bool,
     /// With keys: file with the keys to measure, in any format that build reads

@@ -56,7 +56,7 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
         BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
-        BenchWhat::GpuKeys => gpu(args, global, "gpu-keys", &[Group::Keys]),
+        BenchWhat::GpuKeys => gpu(args, global, "gpu-keys", &[Group::Keys, Group::Structures]),
         BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
@@ -154,6 +154,9 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         BenchWhat::GpuKeys => GpuBenchOptions::of_keys(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
+    if args.structures {
+        options.groups = vec![Group::Structures];
+    }
     choose_tables(args, &mut options.tuples, &mut options.key_types);
     if let Some(tuples) = args.tuples {
         options.auto_tuples = vec![tuples];
@@ -209,8 +212,9 @@ fn watched<R>(
         let message = bench_message(name).advise("--distributions is for bench keys and gpu-keys");
         return Err(Failure::usage(message));
     }
-    if args.structures && args.what != BenchWhat::Keys {
-        return Err(Failure::usage(bench_message(name).advise("--structures is for bench keys")));
+    if args.structures && !is_ruled {
+        let message = bench_message(name).advise("--structures is for bench keys and gpu-keys");
+        return Err(Failure::usage(message));
     }
     if args.keys_from.is_some() && args.what != BenchWhat::Keys {
         return Err(Failure::usage(bench_message(name).advise("--keys-from is for bench keys")));

@@ -37,11 +37,15 @@ mod probe;
 mod recorded;
 pub mod relation;
 mod resident;
+mod stored;
 mod stream;
 mod strings;
 mod table;
 
-pub use algorithm::{Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, QuerySort, Scan};
+pub use algorithm::{
+    Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, HarmoniaSearch, QuerySort, Scan,
+    SectionTree,
+};
 pub use all::AllTuples;
 #[cfg(feature = "emulate")]
 pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};

@@ -178,6 +178,32 @@ impl Resident {
         }))
     }
 
+    /// Makes a section of the table's file readable by the device, as it lies, where the table's residence
+    /// places structures.
+    pub(crate) fn section(
+        &self,
+        index: &Index,
+        stream: &Stream,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<DeviceBuffer, GpuError> {
+        let header = index.header();
+        let types = || GpuError::Types { key: header.key_type, value: header.value_type };
+        let (Ok(offset), Ok(length)) = (usize::try_from(offset), usize::try_from(bytes)) else {
+            return Err(types());
+        };
+        // SAFETY: as for the lines in `new`: any bits are valid, and the mapping is checked below.
+        let all = unsafe { index.bytes_in_place() };
+        let bytes = all.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
+        let buffer = if self.residence == Residence::Pinned {
+            pin(&self.gpu, &bytes)?
+        } else {
+            upload(stream, &bytes)?
+        };
+        index.check_mapping()?;
+        Ok(buffer)
+    }
+
     /// Allocates memory for a structure, where the table's residence places it.
     ///
     /// # Errors
@@ -230,6 +256,34 @@ impl Resident {
     }
 }
 
+/// Bytes for a device.
+trait ToDevice: Sync {
+    /// Returns the bytes, if they go as they lie.
+    fn as_they_lie(&self) -> Option<&[u8]>;
+    /// Returns the number of bytes.
+    fn length(&self) -> usize;
+    /// Fills `to` with the bytes from `at` on, which is a multiple of a line, on all cores.
+    fn fill(&self, at: usize, to: &mut [u8]);
+}
+
+/// A section goes as it lies.
+impl ToDevice for &[u8] {
+    fn as_they_lie(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn fill(&self, at: usize, to: &mut [u8]) {
+        const PART_BYTES: usize = FILL_LINES * LINE_BYTES;
+        to.par_chunks_mut(PART_BYTES).enumerate().for_each(|(part, to)| {
+            to.copy_from_slice(&self[at + part * PART_BYTES..][..to.len()]);
+        });
+    }
+}
+
 /// The tuple lines of a file. A device reads words of the key type, so lines of short words are widened on their
 /// way to it.
 struct Filed<'a> {
@@ -253,28 +307,28 @@ pub(crate) fn geometry(header: &Header) -> LineGeometry {
 const FILL_LINES: usize = 1 << 12;
 const LINE_BYTES: usize = 64;
 
-impl Filed<'_> {
-    /// Returns the bytes of the lines for a device.
+impl ToDevice for Filed<'_> {
+    fn as_they_lie(&self) -> Option<&[u8]> {
+        self.short.is_none().then_some(self.bytes)
+    }
+
     fn length(&self) -> usize {
         self.line_count as usize * LINE_BYTES
     }
 
-    /// Fills `to` with the lines from byte `at` on, which is a multiple of a line, on all cores.
     fn fill(&self, at: usize, to: &mut [u8]) {
+        let Some(short) = self.short else { return self.bytes.fill(at, to) };
         let first = at / LINE_BYTES;
         to.par_chunks_mut(FILL_LINES * LINE_BYTES).enumerate().for_each(|(part, to)| {
             let first = first + part * FILL_LINES;
-            match self.short {
-                None => to.copy_from_slice(&self.bytes[first * LINE_BYTES..][..to.len()]),
-                Some(short) => {
-                    for (number, line) in (first as u64..).zip(to.as_chunks_mut().0) {
-                        self.widen(short, number, line);
-                    }
-                }
+            for (number, line) in (first as u64..).zip(to.as_chunks_mut().0) {
+                self.widen(short, number, line);
             }
         });
     }
+}
 
+impl Filed<'_> {
     /// Makes a line of whole keys.
     fn widen(&self, short: &Short, number: u64, line: &mut Line) {
         let (from, to) = (self.geometry, self.shape);
@@ -328,17 +382,17 @@ const PIECE_BYTES: usize = 16 << 20;
 const PIECES: usize = 3;
 
 /// Copies to new device memory: all cores fill pinned pieces, while others are being transferred.
-fn upload(stream: &Stream, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> {
+fn upload(stream: &Stream, from: &impl ToDevice) -> Result<DeviceBuffer, GpuError> {
     let gpu = stream.gpu();
-    let length = lines.length();
+    let length = from.length();
     let to = DeviceBuffer::new(gpu, length as u64)?;
     if length <= PIECE_BYTES {
-        if lines.short.is_none() {
-            to.copy_from_host(stream, lines.bytes)?;
+        if let Some(bytes) = from.as_they_lie() {
+            to.copy_from_host(stream, bytes)?;
             return Ok(to);
         }
         let mut bytes = vec![0; length];
-        lines.fill(0, &mut bytes);
+        from.fill(0, &mut bytes);
         to.copy_from_host(stream, &bytes)?;
         return Ok(to);
     }
@@ -352,7 +406,7 @@ fn upload(stream: &Stream, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> 
         if let Some(event) = under_way.take() {
             event.wait()?;
         }
-        lines.fill(at * PIECE_BYTES, &mut piece.as_mut_bytes()[..piece_bytes]);
+        from.fill(at * PIECE_BYTES, &mut piece.as_mut_bytes()[..piece_bytes]);
         let address = to.address() + (at * PIECE_BYTES) as u64;
         // SAFETY: the range is inside both buffers, which live until the stream is waited for below.
         unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), piece_bytes) }?;
@@ -363,19 +417,21 @@ fn upload(stream: &Stream, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> 
     copied.map(|()| to)
 }
 
-/// Makes mapped lines readable by the device in place, or else a page-locked copy of them.
-fn pin(gpu: &Gpu, lines: &Filed<'_>) -> Result<DeviceBuffer, GpuError> {
+/// Makes mapped bytes readable by the device in place, or else a page-locked copy of them.
+fn pin(gpu: &Gpu, from: &impl ToDevice) -> Result<DeviceBuffer, GpuError> {
     const PAGE_BYTES: usize = 4096;
-    let (bytes, length) = (lines.bytes, lines.length());
-    let is_aligned = bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES);
-    if lines.short.is_none() && gpu.limits().registers_read_only && is_aligned {
+    if let Some(bytes) = from.as_they_lie()
+        && gpu.limits().registers_read_only
+        && bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES)
+    {
         // SAFETY: the index holds the mapping; `GpuTable` borrows it and waits for its work when it is
         // dropped.
         if let Ok(buffer) = unsafe { DeviceBuffer::register(gpu, bytes) } {
             return Ok(buffer);
         }
     }
+    let length = from.length();
     let buffer = DeviceBuffer::pinned(gpu, length as u64)?;
-    buffer.with_pinned(|pinned| lines.fill(0, &mut pinned[..length]));
+    buffer.with_pinned(|pinned| from.fill(0, &mut pinned[..length]));
     Ok(buffer)
 }

@@ -1,6 +1,7 @@
 //! A table on a device, and look-ups in it.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::fast_section::FastSection;
+use crate::algorithm::{Algorithm, SectionTree};
 use crate::algorithm::auto::Auto;
 use crate::algorithm::binary::Binary;
 use crate::algorithm::btree::Btree;
@@ -237,6 +238,15 @@ impl<'a> GpuTable<'a> {
             Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
             Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
             Algorithm::Binary => Arc::new(Binary::new(stream, resident)?),
+            Algorithm::Section(SectionTree::Fast) => {
+                Arc::new(FastSection::new(&self.index, stream, resident)?)
+            }
+            Algorithm::Section(SectionTree::Btree) => {
+                Arc::new(Btree::of_file(&self.index, stream, resident)?)
+            }
+            Algorithm::Section(SectionTree::Harmonia(search)) => {
+                Arc::new(Harmonia::of_file(&self.index, stream, resident, search)?)
+            }
             Algorithm::Fast { form, simultaneous } => {
                 Arc::new(Fast::new(stream, resident, form, simultaneous)?)
             }

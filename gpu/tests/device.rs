@@ -56,6 +56,17 @@ fn answers_are_those_of_the_cpu() {
 }
 
 #[test]
+fn sections_answer_as_they_lie() {
+    let Some(gpu) = gpu() else { return };
+    suite::sections::all(&gpu, &[1, 2, 8, 129, 1023, 1024, 1025, 200_000, 262_144], 30_000);
+    suite::sections::strings(&gpu, 20_000);
+    suite::sections::refusals(&gpu);
+    for count in [1, 700, 100_000] {
+        suite::sections::damaged(&gpu, count);
+    }
+}
+
+#[test]
 fn what_is_asked_wrongly_is_refused() {
     let Some(gpu) = gpu() else { return };
     suite::refusals(&gpu);

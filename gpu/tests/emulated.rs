@@ -244,6 +244,24 @@ fn run_operators(order: LaneOrder) {
     relation::memory(|options| Gpu::emulated(order, options).expect("g++ is there"));
 }
 
+/// Trees of the file's sections, and such as hold anything.
+fn run_sections(order: LaneOrder, counts: &[u64]) {
+    let gpu = gpu(order);
+    suite::sections::all(&gpu, counts, 200);
+    suite::sections::strings(&gpu, 60);
+    suite::sections::refusals(&gpu);
+    let asked = suite::sections::damaged(&gpu, 700);
+    assert!(asked > 10_000, "{asked}");
+    figure(22, &format!("{asked} look-ups in trees that hold anything"));
+}
+
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn sections_answer_as_they_lie() {
+    run_sections(ORDERS[0], &[1, 2, 8, 129]);
+    run_sections(ORDERS[2], &[1024, 1500]);
+}
+
 /// The tests proper, of an order of lanes each.
 macro_rules! orders {
     ($($answers:ident $exact:ident $operators:ident $order:expr;)*) => {$(

@@ -186,21 +186,26 @@ impl<'a> Any<'a> {
     }
 
     /// Does the same as [`Any::ranks`] on a GPU.
-    pub fn ranks_on(&self, table: &GpuTable<'_>, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, GpuError> {
+    pub fn ranks_on(
+        &self,
+        table: &GpuTable<'_>,
+        by: Algorithm,
+        keys: &[AnyKey],
+    ) -> Result<Vec<Option<u64>>, GpuError> {
         let mut ranks = vec![0; keys.len()];
         let mut present = vec![0; keys.len().div_ceil(64)];
         let mut nothing = vec![(); keys.len()];
         if self.index.key_type().is_bytes() {
             let queries: Vec<&[u8]> =
                 keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect();
-            table.get_strings_by(Algorithm::Auto, &queries, &mut nothing, &mut present)?;
-            table.lower_bound_strings_by(Algorithm::Auto, &queries, &mut ranks)?;
+            table.get_strings_by(by, &queries, &mut nothing, &mut present)?;
+            table.lower_bound_strings_by(by, &queries, &mut ranks)?;
         } else {
             let words: Vec<u128> =
                 keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
             pleach::with_typed!(self.index, |view| ranks_on(
                 &view,
-                table,
+                (table, by),
                 &words,
                 &mut ranks,
                 &mut present
@@ -255,14 +260,14 @@ fn ranks_of<K: Key, V: Value>(
 
 fn ranks_on<K: Key, V: Value>(
     _: &Typed<'_, K, V>,
-    table: &GpuTable<'_>,
+    (table, by): (&GpuTable<'_>, Algorithm),
     words: &[u128],
     ranks: &mut [u64],
     present: &mut [u64],
 ) -> Result<(), GpuError> {
     let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
-    table.get_batch_by(Algorithm::Auto, &keys, &mut vec![(); keys.len()], present)?;
-    table.lower_bound_batch_by::<K, ()>(Algorithm::Auto, &keys, ranks)
+    table.get_batch_by(by, &keys, &mut vec![(); keys.len()], present)?;
+    table.lower_bound_batch_by::<K, ()>(by, &keys, ranks)
 }
 
 /// Writes one answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.

@@ -399,8 +399,14 @@ pub struct GetArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
     /// Search method: auto, one-by-one, unbuffered, buffered or sorted; or the structure of the file by which
-    /// keys are found: spine, grid, fast, harmonia or btree; all give the same answers
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::how)]
+    /// keys are found: spine, grid (on a CPU only), fast, harmonia or btree; all give the same answers
+    #[arg(
+        long,
+        visible_alias = "algorithm",
+        value_name = "HOW",
+        default_value = "auto",
+        value_parser = parse::how
+    )]
     pub strategy: How,
     /// Look keys up in batches that are expected to take at most MS milliseconds each
     #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]

@@ -7,10 +7,12 @@
 use crate::cli::GetArgs;
 use crate::errors;
 use crate::failure::{self, Failure};
+use crate::message::Message;
 use crate::parse::Device;
+use crate::render::text::grouped;
 use pleach::{Costs, Index, Structure};
 use pleach_gpu::plan::{GpuCosts, GpuPlan};
-use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
+use pleach_gpu::{Algorithm, Gpu, GpuError, GpuOptions, GpuTable, HarmoniaSearch, SectionTree};
 
 /// Approximate bytes per key in a file of keys.
 const KEY_TEXT_BYTES: u64 = 10;
@@ -39,10 +41,29 @@ impl Device {
     }
 }
 
+/// Returns the search of a GPU by a structure of the file: trees as they lie in their sections.
+pub fn algorithm(structure: Structure) -> Result<Algorithm, Failure> {
+    Ok(match structure {
+        Structure::Auto => Algorithm::Auto,
+        Structure::Spine => Algorithm::Spine,
+        Structure::Fast => Algorithm::Section(SectionTree::Fast),
+        Structure::Harmonia => Algorithm::Section(SectionTree::Harmonia(HarmoniaSearch::FASTEST)),
+        Structure::Btree => Algorithm::Section(SectionTree::Btree),
+        Structure::Grid => {
+            let message = Message::new("a GPU is not searched by the grid");
+            let message = message.at(format!("--strategy {structure}"));
+            return Err(Failure::usage(message.advise("use --device cpu, or auto")));
+        }
+    })
+}
+
 /// A table on a GPU, while the GPU answers.
 #[derive(Debug)]
 pub struct OnDevice<'a> {
     table: Option<GpuTable<'a>>,
+    algorithm: Algorithm,
+    /// Bytes of a tree's section, if one is searched, on the device and in the file.
+    section_bytes: Option<[u64; 2]>,
     /// True if the CPU may answer instead.
     is_auto: bool,
     args: &'a GetArgs,
@@ -51,14 +72,24 @@ pub struct OnDevice<'a> {
 impl<'a> OnDevice<'a> {
     /// Copies a table to the requested device.
     pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
-        let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
-        // The structures of a file are searched on the CPU.
-        let may = args.strategy.structure == Structure::Auto;
+        let structure = args.strategy.structure;
+        let is_auto = args.device == Device::Auto;
+        let mut this =
+            Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
+        // A named structure is searched on the CPU, unless a GPU is named too.
+        let may = !is_auto || structure == Structure::Auto;
         if let Some(number) = args.device.number(args, index, costs).filter(|_| may) {
+            this.algorithm = algorithm(structure)?;
             let options = GpuOptions { memory_bytes: args.device_memory, ..GpuOptions::default() };
             pleach_builder::pool::ready();
             let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));
             this.table = this.result(opened)?;
+            if let (Some(table), Algorithm::Section(_)) = (&this.table, this.algorithm) {
+                let on_device = table.structure_bytes(this.algorithm).map_err(errors::device)?;
+                let section = structure.tag().and_then(|tag| index.header().section(tag));
+                this.section_bytes =
+                    section.map(|section| [on_device, section.entry.length.get()]);
+            }
         }
         Ok(this)
     }
@@ -76,12 +107,26 @@ impl<'a> OnDevice<'a> {
         })
     }
 
+    /// Returns the search, for people: its name, and the bytes of a section.
+    pub fn search(&self) -> String {
+        let name = self.algorithm.name();
+        match self.section_bytes {
+            Some([device, file]) => {
+                let (device, file) = (grouped(device), grouped(file));
+                format!("algorithm {name} on the section as it lies ({device} bytes there, {file} in the file)")
+            }
+            None => format!("algorithm {name}"),
+        }
+    }
+
     /// Searches on the GPU; `None` if the CPU has to answer.
     pub fn ask<T>(
         &mut self,
-        ask: impl FnOnce(&GpuTable<'a>) -> Result<T, GpuError>,
+        ask: impl FnOnce(&GpuTable<'a>, Algorithm) -> Result<T, GpuError>,
     ) -> Result<Option<T>, Failure> {
-        let Some(answer) = self.table.as_ref().map(ask) else { return Ok(None) };
+        let Some(answer) = self.table.as_ref().map(|table| ask(table, self.algorithm)) else {
+            return Ok(None);
+        };
         let answer = self.result(answer)?;
         if answer.is_none() {
             self.table = None;
@@ -114,7 +159,9 @@ mod tests {
         let cli =
             Cli::try_parse_from(["pleach", "get", "t.pleach", "1", "--device", device]).expect("arguments");
         let Command::Get(args) = &cli.command else { panic!("it is get") };
-        let on = OnDevice { table: None, is_auto: args.device == Device::Auto, args };
+        let is_auto = args.device == Device::Auto;
+        let on =
+            OnDevice { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
         on.result(Err(error))
     }
 

@@ -4,7 +4,9 @@
 //! full list has every form with the parameters of the papers; the short one has those that do best or stand for their
 //! kind, for sizes beside the main one.
 
-use pleach_gpu::{Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, QuerySort, Scan};
+use pleach_gpu::{
+    Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaSearch, QuerySort, Scan, SectionTree,
+};
 
 /// Every form that searches numbers.
 pub(crate) fn all() -> Vec<Algorithm> {
@@ -78,7 +80,13 @@ pub fn label(algorithm: Algorithm) -> String {
         }
         Algorithm::Btree { order, form: BtreeForm::Paper } => format!("{name}-{order}-paper"),
         Algorithm::Btree { order, form: BtreeForm::Grid } => format!("{name}-{order}-grid"),
-        Algorithm::Harmonia(form) => harmonia_label(form),
+        Algorithm::Harmonia(form) => {
+            format!("{name}-{}-{}-{}", form.fanout, form.fill, harmonia_label(form.search()))
+        }
+        Algorithm::Section(SectionTree::Harmonia(search)) => {
+            format!("{name}-section-{}", harmonia_label(search))
+        }
+        Algorithm::Section(_) => format!("{name}-section"),
         Algorithm::External(external) => {
             let parameters = external.parameters.iter().filter(|&&parameter| parameter > 0);
             let parameters = parameters.map(u16::to_string);
@@ -89,13 +97,14 @@ pub fn label(algorithm: Algorithm) -> String {
     }
 }
 
-/// Fanout, fill, sorting, group, scan and child region.
-fn harmonia_label(form: HarmoniaForm) -> String {
+/// Sorting, group, scan and child region.
+fn harmonia_label(form: HarmoniaSearch) -> String {
     let sort = match form.sort {
         QuerySort::None => "unsorted".to_owned(),
         QuerySort::Partial => "partial".to_owned(),
         QuerySort::Full => "full".to_owned(),
         QuerySort::Bits(bits) => format!("bits{bits}"),
+        QuerySort::Auto => "auto".to_owned(),
     };
     let group = match form.group {
         Group::Auto => "auto".to_owned(),
@@ -113,7 +122,7 @@ fn harmonia_label(form: HarmoniaForm) -> String {
         ChildRegion::Shared => "shared",
         ChildRegion::Ldg => "ldg",
     };
-    format!("harmonia-{}-{}-{sort}-{group}-{scan}-{children}", form.fanout, form.fill)
+    format!("{sort}-{group}-{scan}-{children}")
 }
 
 #[cfg(test)]

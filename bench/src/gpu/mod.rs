@@ -22,6 +22,7 @@ pub mod peers;
 mod relation;
 mod report;
 mod reuse;
+mod structures;
 pub mod tables;
 mod unary;
 
@@ -71,6 +72,8 @@ pub enum Group {
     Reuse,
     /// Random batches through the spine, for keys by the rules of `bench keys`.
     Keys,
+    /// The trees of files, as they lie, for keys by the rules of `bench keys`.
+    Structures,
     /// Joins and set operations in one pass.
     OnePass,
 }
@@ -94,7 +97,7 @@ impl Group {
 
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain([Self::Keys, Self::OnePass, Self::Reuse])
+        Self::ALL.into_iter().chain([Self::Keys, Self::Structures, Self::OnePass, Self::Reuse])
     }
 
     /// Returns the name in reports and arguments.
@@ -113,6 +116,7 @@ impl Group {
             Self::Auto => "auto",
             Self::Reuse => "reuse",
             Self::Keys => "keys",
+            Self::Structures => "structures",
             Self::OnePass => "one-pass",
         }
     }
@@ -254,7 +258,8 @@ impl GpuBenchOptions<'_> {
 
     /// Returns true if any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Keys, Group::OnePass];
+        let without =
+            [Group::Limits, Group::Hybrid, Group::Auto, Group::Keys, Group::Structures, Group::OnePass];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
@@ -354,7 +359,7 @@ pub fn run_with(
     if options.has(Group::Hybrid) {
         sizes.extend(&options.hybrid_tuples);
     }
-    if options.has(Group::Keys) {
+    if options.has(Group::Keys) || options.has(Group::Structures) {
         sizes.extend(&options.tuples);
     }
     sizes.sort_unstable();
@@ -411,6 +416,14 @@ fn tables_of_size<T: Cell>(
     if options.has(Group::Keys) && options.tuples.contains(&tuples) && T::BYTES == 8 {
         for &rule in &options.distributions {
             by_rule::<T>(bench, rule, tuples, report)?;
+        }
+    }
+    if options.has(Group::Structures) && options.tuples.contains(&tuples) {
+        // Rules give keys of 8 bytes.
+        let rules = options.distributions.iter().filter(|_| T::BYTES == 8);
+        let ruled: Vec<Keys> = rules.map(|&rule| Keys::Ruled(rule)).collect();
+        for kind in if T::BYTES == 8 { ruled } else { vec![Keys::Uniform] } {
+            structures::measure::<T>(bench, kind, tuples, report)?;
         }
     }
     Ok(())

@@ -111,21 +111,39 @@ pub struct Made<T> {
 
 /// Builds a table: in `dir`, else in shared memory, else among the temporary files.
 pub fn make<T: Cell>(kind: Keys, count: u64, dir: Option<&Path>) -> Result<Made<T>, BenchError> {
-    let keys = kind.make::<T>(count);
+    make_of(kind.make::<T>(count), &BuildOptions::default(), dir)
+}
+
+/// Builds a table of keys with a spine and other structures.
+pub fn make_as<T: Cell>(keys: Vec<T>, layout: &str, dir: Option<&Path>) -> Result<Made<T>, BenchError> {
+    let layout = format!("lines,spine,{layout}").parse().unwrap_or_default();
+    make_of(keys, &BuildOptions::default().with_layout(layout), dir)
+}
+
+fn make_of<T: Cell>(
+    keys: Vec<T>,
+    options: &BuildOptions,
+    dir: Option<&Path>,
+) -> Result<Made<T>, BenchError> {
     let shared = Path::new("/dev/shm");
     if dir.is_none() && shared.is_dir() {
         // It may be small: then the next best place serves.
-        if let Ok((folder, index)) = crate::folder(Some(shared)).and_then(|folder| build(&keys, folder)) {
+        let built = crate::folder(Some(shared)).and_then(|folder| build(&keys, options, folder));
+        if let Ok((folder, index)) = built {
             return Ok(Made { keys, index, _folder: folder });
         }
     }
-    let (folder, index) = build(&keys, crate::folder(dir)?)?;
+    let (folder, index) = build(&keys, options, crate::folder(dir)?)?;
     Ok(Made { keys, index, _folder: folder })
 }
 
-fn build<T: Cell>(keys: &[T], folder: crate::Folder) -> Result<(crate::Folder, Index), BenchError> {
+fn build<T: Cell>(
+    keys: &[T],
+    options: &BuildOptions,
+    folder: crate::Folder,
+) -> Result<(crate::Folder, Index), BenchError> {
     let path = folder.path().join("gpu.pleach");
-    let options = BuildOptions { sorted: true, ..BuildOptions::default() };
+    let options = BuildOptions { sorted: true, ..options.clone() };
     build_iter(keys.iter().map(|&key| (key, value(key))), &path, &options)?;
     let index = Index::open(&path)?;
     Ok((folder, index))

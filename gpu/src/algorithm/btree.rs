@@ -1,17 +1,20 @@
 //! Search in the contiguous B+tree of the paper on search on an APU: [`crate::btree`].
 //!
-//! The tree is built on the device from the sorted columns: metadata and keys, beside the column of values.
-//! One thread searches for a query, in the paper's launch (blocks of 256, at most 32,768 threads, several
+//! The tree is the section BTRE of the file, as it lies, or is built on the device from the sorted columns: metadata
+//! and keys, beside the column of values. One thread searches for a query, in the paper's launch (blocks of 256, at most 32,768 threads, several
 //! queries each) or in one that fills the device.
 
 use super::search::Search;
-use super::{Algorithm, BtreeForm};
+use super::{Algorithm, BtreeForm, SectionTree};
 use crate::btree::{LEVELS_MAX, Level, Node, Shape};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, SortedColumns, grid};
+use crate::stored::{self, SHORT_TEXT, STORED_BYTES, Stored};
 use crate::{GpuError, Stream};
+use pleach::Index;
+use pleach_format::btree::BtreeGeometry;
 
 /// Threads per block.
 const THREADS: u32 = 256;
@@ -24,18 +27,21 @@ pub const BTREE_TEXT: Text = Text { name: "btree.cuh", text: include_str!("../ke
 crate::kernel! {
     /// The contiguous B+tree: its search, and its builder.
     BTREE = SourceSpec {
-        shared: &[BTREE_TEXT],
-        is_embedded: false,
+        shared: &[SHORT_TEXT, BTREE_TEXT],
+        option_name: Some("STORED_BYTES"),
+        options: &STORED_BYTES,
+        exists: |instance| SourceSpec::is_plain(instance) && instance.option <= instance.word_bytes.into(),
         numbers: |_| vec![
             Tree::NUMBER,
+            stored::Arguments::NUMBER,
             ("BYTES_OF_BTREE_BUILD", size_of::<Build>() as u64),
         ],
         ..SourceSpec::new("btree.cu", include_str!("../kernels/btree.cu"))
     };
     /// Search of the B+tree, one thread per query.
-    btree(tree: Tree, batch: Batch);
+    btree(tree: Tree, short: stored::Arguments, batch: Batch);
     /// Makes metadata and keys of the B+tree.
-    btree_build(build: Build);
+    btree_build(build: Build) if |instance| instance.option == instance.word_bytes.into();
 }
 
 /// A tree; the same as in btree.cuh.
@@ -55,6 +61,21 @@ pub struct Tree {
 impl Tree {
     /// Definition of btree.cuh.
     pub const NUMBER: (&'static str, u64) = ("BYTES_OF_BTREE", size_of::<Self>() as u64);
+
+    /// Returns the tree of a section at an address.
+    fn of_section(geometry: &BtreeGeometry, address: u64) -> Self {
+        let shape = &geometry.shape;
+        Self {
+            nodes: address,
+            keys: address + geometry.keys_at,
+            values: address + geometry.values_at,
+            node_count: shape.nodes(),
+            slots: shape.slots(),
+            tuples: shape.tuples(),
+            levels: shape.levels().len() as u32,
+            order: shape.order(),
+        }
+    }
 }
 
 /// Arguments of the builder; the same as in btree.cu.
@@ -71,7 +92,7 @@ pub(crate) struct Build {
     level: [Level; LEVELS_MAX],
 }
 
-/// A tree on a device.
+/// A tree made on a device.
 #[derive(Debug)]
 pub struct Built {
     nodes: DeviceBuffer,
@@ -114,7 +135,7 @@ impl Built {
             order: order.into(),
             level,
         };
-        let instance = resident.instance(&BTREE, 0);
+        let instance = resident.instance(&BTREE, resident.word_bytes.into());
         let launch = grid(gpu, instance, "btree_build", THREADS, 0, tree.slots())?;
         // SAFETY: the column has the tuples for which the shape was made, and the other buffers have its
         // nodes and slots; all of them live until the stream was waited for.
@@ -149,11 +170,22 @@ impl Built {
 /// A tree that is searched by one thread per query.
 #[derive(Debug)]
 pub(crate) struct Btree {
-    tree: Built,
+    // What `arguments` points to.
+    _kept: Kept,
+    arguments: Tree,
+    short: stored::Arguments,
+    bytes: u64,
     form: BtreeForm,
     instance: Instance,
     multiprocessors: u32,
     blocks_max: u32,
+}
+
+/// The memory of a tree.
+#[derive(Debug)]
+enum Kept {
+    Built { _tree: Built },
+    Stored { _section: Stored },
 }
 
 impl Btree {
@@ -165,14 +197,37 @@ impl Btree {
         form: BtreeForm,
     ) -> Result<Self, GpuError> {
         let tree = Built::new(stream, resident, order, Algorithm::Btree { order, form }.name())?;
+        let (arguments, bytes) = (tree.arguments(), tree.bytes());
+        let words = (resident.word_bytes, stored::Arguments::default());
+        Self::of(resident, Kept::Built { _tree: tree }, (arguments, bytes), words, form)
+    }
+
+    /// Makes the section of a table's file readable by the device.
+    pub(crate) fn of_file(index: &Index, stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
+        let Some((offset, geometry)) = &index.header().btree else {
+            return Err(Algorithm::Section(SectionTree::Btree).without_section());
+        };
+        let section = Stored::of_file(index, stream, resident, (*offset, geometry.bytes))?;
+        let tree = Tree::of_section(geometry, section.buffer.address());
+        let words = (section.word_bytes, section.short);
+        Self::of(resident, Kept::Stored { _section: section }, (tree, geometry.bytes), words, BtreeForm::Grid)
+    }
+
+    fn of(
+        resident: &Resident,
+        kept: Kept,
+        (arguments, bytes): (Tree, u64),
+        (word_bytes, short): (u8, stored::Arguments),
+        form: BtreeForm,
+    ) -> Result<Self, GpuError> {
         let gpu = &resident.gpu;
-        let instance = resident.instance(&BTREE, 0);
+        let instance = resident.instance(&BTREE, word_bytes.into());
         let blocks_max = match form {
             BtreeForm::Paper => THREADS_MAX / THREADS,
             BtreeForm::Grid => gpu.blocks_at_once(instance, "btree", THREADS, 0)?,
         };
         let multiprocessors = gpu.device().multiprocessors.max(1);
-        Ok(Self { tree, form, instance, multiprocessors, blocks_max })
+        Ok(Self { _kept: kept, arguments, short, bytes, form, instance, multiprocessors, blocks_max })
     }
 
     fn shape(&self, queries: u64) -> LaunchShape {
@@ -190,13 +245,14 @@ impl Btree {
 
 impl Search for Btree {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        // SAFETY: the caller guarantees the batch and its buffers; `tree` owns the memory that its arguments
+        let (instance, shape) = (self.instance, self.shape(batch.count));
+        // SAFETY: the caller guarantees the batch and its buffers; `self` owns the memory that the arguments
         // point to.
-        unsafe { btree(stream, self.instance, self.shape(batch.count), &self.tree.arguments(), batch) }
+        unsafe { btree(stream, instance, shape, &self.arguments, &self.short, batch) }
     }
 
     fn bytes(&self) -> u64 {
-        self.tree.bytes()
+        self.bytes
     }
 }
 

@@ -1,6 +1,6 @@
 //! Harmonia's B+tree (Yan et al., PPoPP 2019).
 //!
-//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from sorted
+//! The tree is the section HARM of the file, as it lies, or the same made on the device from sorted
 //! columns: keys of all nodes, counts, the child region of prefix sums, and values beside the leaves. Whole
 //! top levels of the child region that fit into 64 KiB are put into constant memory (or shared memory, or
 //! left to the read-only cache).
@@ -12,12 +12,13 @@
 use super::ntg::{Neighbours, Profile, keys_at_once, most_lanes};
 use super::psa::{CHUNK, Digits, Psa, Room};
 use super::search::Search;
-use super::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Scan};
+use super::{Algorithm, ChildRegion, Group, HarmoniaForm, HarmoniaSearch, QuerySort, Scan, SectionTree};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec};
-use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
+use crate::stored::{self, SHORT_TEXT, STORED_BYTES, Stored};
 use crate::{GpuError, Stream};
+use pleach::Index;
 use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry, node_keys};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -30,14 +31,20 @@ const THREADS: u32 = 256;
 const SHARED_THREADS: u32 = 512;
 /// Threads per block of the builder.
 const BUILDERS: u32 = 256;
+/// Minimum number of queries for which [`QuerySort::Auto`] sorts.
+const SORTED_MIN: u64 = 1 << 20;
 /// Number of entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
 const TOP_MAX: u64 = (64 << 10) / CHILD_BYTES;
 
 crate::kernel! {
     /// Harmonia's B+tree: search and builder.
     HARMONIA = SourceSpec {
-        is_embedded: false,
+        shared: &[SHORT_TEXT],
+        option_name: Some("STORED_BYTES"),
+        options: &STORED_BYTES,
+        exists: |instance| SourceSpec::is_plain(instance) && instance.option <= instance.word_bytes.into(),
         numbers: |_| vec![
+            stored::Arguments::NUMBER,
             ("BYTES_OF_HARMONIA", size_of::<Tree>() as u64),
             ("BYTES_OF_HARMONIA_BUILD", size_of::<Build>() as u64),
             ("HARMONIA_LEVELS", LEVELS as u64),
@@ -45,13 +52,13 @@ crate::kernel! {
         ..SourceSpec::new("harmonia.cu", include_str!("../kernels/harmonia.cu"))
     };
     /// Search of Harmonia's tree, the top of the child region in constant memory.
-    harmonia_constant(tree: Tree, batch: Batch);
+    harmonia_constant(tree: Tree, short: stored::Arguments, batch: Batch);
     /// Search of Harmonia's tree, the top of the child region in shared memory.
-    harmonia_shared(tree: Tree, batch: Batch);
+    harmonia_shared(tree: Tree, short: stored::Arguments, batch: Batch);
     /// Search of Harmonia's tree, all of the child region through the read-only cache.
-    harmonia_ldg(tree: Tree, batch: Batch);
+    harmonia_ldg(tree: Tree, short: stored::Arguments, batch: Batch);
     /// Makes the tree.
-    harmonia_build(build: Build);
+    harmonia_build(build: Build) if |instance| instance.option == instance.word_bytes.into();
 }
 
 /// First and last node of a level; the same as HarmoniaNodes in harmonia.cu.
@@ -116,7 +123,7 @@ pub(crate) struct Build {
 #[derive(Debug)]
 struct Built {
     geometry: HarmoniaGeometry,
-    buffer: DeviceBuffer,
+    stored: Stored,
 }
 
 impl Built {
@@ -135,11 +142,12 @@ impl Built {
             let cause = format!("fanout {fanout}, filled to {fill}%, of {} tuples", resident.tuples);
             return Err(algorithm.refused(cause));
         };
-        let built = Self { buffer: resident.buffer(geometry.bytes)?, geometry };
+        let stored = Stored::derived(resident, resident.buffer(geometry.bytes)?);
+        let built = Self { stored, geometry };
         let columns = resident.columns(stream)?;
-        let instance = resident.instance(&HARMONIA, 0);
+        let instance = resident.instance(&HARMONIA, resident.word_bytes.into());
         // Gaps between the arrays must be zero.
-        built.buffer.fill(stream, 0)?;
+        built.stored.buffer.fill(stream, 0)?;
         let build = built.build(columns.arguments());
         let slots = built.geometry.nodes * u64::from(build.stride);
         let launch = grid(&resident.gpu, instance, "harmonia_build", BUILDERS, 0, slots)?;
@@ -151,8 +159,22 @@ impl Built {
         Ok(built)
     }
 
+    /// Makes the section of a table's file readable by the device.
+    fn of_file(
+        index: &Index,
+        stream: &Stream,
+        resident: &Resident,
+        algorithm: Algorithm,
+    ) -> Result<Self, GpuError> {
+        let Some((offset, geometry)) = &index.header().harmonia else {
+            return Err(algorithm.without_section());
+        };
+        let stored = Stored::of_file(index, stream, resident, (*offset, geometry.bytes))?;
+        Ok(Self { geometry: geometry.clone(), stored })
+    }
+
     fn build(&self, columns: Columns) -> Build {
-        let (geometry, address) = (&self.geometry, self.buffer.address());
+        let (geometry, address) = (&self.geometry, self.stored.buffer.address());
         let mut level = [Level::default(); LEVELS];
         for (to, from) in level.iter_mut().zip(&geometry.levels) {
             *to = Level { first: from.first, nodes: from.nodes, leaves: from.leaves };
@@ -179,7 +201,7 @@ impl Built {
 
     /// Returns the arguments of the kernels.
     fn tree(&self, lanes: u32, scan: Scan, top: u64) -> Tree {
-        let (geometry, address) = (&self.geometry, self.buffer.address());
+        let (geometry, address) = (&self.geometry, self.stored.buffer.address());
         let mut level = [Nodes::default(); LEVELS];
         for (to, from) in level.iter_mut().zip(&geometry.levels) {
             *to = Nodes { first: from.first as u32, last: (from.first + from.nodes - 1) as u32 };
@@ -212,7 +234,7 @@ impl Built {
 /// Harmonia's tree, and how it is searched.
 #[derive(Debug)]
 pub(crate) struct Harmonia {
-    form: HarmoniaForm,
+    form: HarmoniaSearch,
     built: Built,
     instance: Instance,
     psa: Option<Psa>,
@@ -231,15 +253,33 @@ pub(crate) struct Harmonia {
 impl Harmonia {
     /// Builds the tree of the specified form.
     pub(crate) fn new(stream: &Stream, resident: &Resident, form: HarmoniaForm) -> Result<Self, GpuError> {
-        static OWNERS: AtomicU64 = AtomicU64::new(1);
         let algorithm = Algorithm::Harmonia(form);
-        if let Group::Of(lanes) = form.group
-            && !(lanes.is_power_of_two() && lanes <= 32)
-        {
-            return Err(algorithm.refused(format!("{lanes} lanes: take a power of two up to 32")));
-        }
+        check_group(form.group, algorithm)?;
         let built = Built::new(stream, resident, (form.fanout, form.fill), algorithm)?;
-        let (gpu, instance) = (&resident.gpu, resident.instance(&HARMONIA, 0));
+        Self::of(resident, built, form.search(), algorithm)
+    }
+
+    /// Makes the section of a table's file readable by the device.
+    pub(crate) fn of_file(
+        index: &Index,
+        stream: &Stream,
+        resident: &Resident,
+        form: HarmoniaSearch,
+    ) -> Result<Self, GpuError> {
+        let algorithm = Algorithm::Section(SectionTree::Harmonia(form));
+        check_group(form.group, algorithm)?;
+        let built = Built::of_file(index, stream, resident, algorithm)?;
+        Self::of(resident, built, form, algorithm)
+    }
+
+    fn of(
+        resident: &Resident,
+        built: Built,
+        form: HarmoniaSearch,
+        algorithm: Algorithm,
+    ) -> Result<Self, GpuError> {
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        let (gpu, instance) = (&resident.gpu, resident.instance(&HARMONIA, built.stored.word_bytes.into()));
         let digits = Digits::new(form.sort, resident);
         let unsorted = match (form.sort, digits) {
             (QuerySort::Full, _) => 1,
@@ -297,7 +337,7 @@ impl Harmonia {
 
     /// Returns the number of lanes per query for a batch of `queries`.
     fn lanes_of(&self, queries: u64) -> u32 {
-        let fanout = u32::from(self.form.fanout);
+        let fanout = self.built.geometry.fanout;
         let (is_ours, most) = match self.form.group {
             _ if self.form.scan == Scan::Halves => return 1,
             Group::Of(lanes) => return lanes.into(),
@@ -310,7 +350,7 @@ impl Harmonia {
         *known[power].get_or_insert_with(|| {
             let neighbours = Neighbours { queries, unsorted: self.unsorted };
             let profile = Profile::new(&self.built.geometry, neighbours);
-            let keys = keys_at_once(self.form.scan, self.instance.word_bytes);
+            let keys = keys_at_once(self.form.scan, self.built.stored.word_bytes);
             if is_ours { profile.best(fanout, keys) } else { profile.by_equation_4(fanout, keys) }
         })
     }
@@ -329,7 +369,7 @@ impl Harmonia {
     ) -> Result<(), GpuError> {
         let tree = Tree { numbers, ..self.built.tree(self.lanes_of(queries), self.form.scan, self.top) };
         let shape = LaunchShape::limited(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
-        let (instance, tree) = (self.instance, &tree);
+        let (instance, tree, short) = (self.instance, &tree, &self.built.stored.short);
         // SAFETY: the caller guarantees the batch and its buffers; `built` owns the memory that the tree
         // points to, and the top fits where it is put.
         unsafe {
@@ -338,11 +378,11 @@ impl Harmonia {
                     let top = (tree.children, (self.top * CHILD_BYTES) as usize);
                     let name = (instance, "harmonia_top");
                     stream.gpu().with_constant(stream.handle(), name, self.owner, top, || {
-                        harmonia_constant(stream, instance, shape, tree, batch)
+                        harmonia_constant(stream, instance, shape, tree, short, batch)
                     })
                 }
-                ChildRegion::Shared => harmonia_shared(stream, instance, shape, tree, batch),
-                ChildRegion::Ldg => harmonia_ldg(stream, instance, shape, tree, batch),
+                ChildRegion::Shared => harmonia_shared(stream, instance, shape, tree, short, batch),
+                ChildRegion::Ldg => harmonia_ldg(stream, instance, shape, tree, short, batch),
             }
         }
     }
@@ -401,16 +441,32 @@ fn answers_from(batch: &Batch, first: u64) -> Batch {
 }
 
 /// Checks that queries can be numbered by 32 bits.
-fn check_count(form: HarmoniaForm, count: u64) -> Result<(), GpuError> {
+fn check_count(form: HarmoniaSearch, count: u64) -> Result<(), GpuError> {
     if count > u64::from(u32::MAX) {
-        return Err(Algorithm::Harmonia(form).refused(format!("{count} queries are too many to be numbered")));
+        return Err(named(form).refused(format!("{count} queries are too many to be numbered")));
     }
     Ok(())
 }
 
+/// Checks that a warp can be divided into these groups.
+fn check_group(group: Group, algorithm: Algorithm) -> Result<(), GpuError> {
+    match group {
+        Group::Of(lanes) if !lanes.is_power_of_two() || lanes > 32 => {
+            Err(algorithm.refused(format!("{lanes} lanes: take a power of two up to 32")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the algorithm whose name errors have.
+fn named(form: HarmoniaSearch) -> Algorithm {
+    Algorithm::Section(SectionTree::Harmonia(form))
+}
+
 impl Search for Harmonia {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        let Some(psa) = &self.psa else {
+        let sorts = self.form.sort != QuerySort::Auto || batch.count >= SORTED_MIN;
+        let Some(psa) = self.psa.as_ref().filter(|_| sorts) else {
             // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             return unsafe { self.launch(stream, batch, 0, batch.count) };
         };
@@ -421,7 +477,7 @@ impl Search for Harmonia {
 
     unsafe fn search_sorted(&self, stream: &Stream, batch: &Batch, numbers: u64) -> Result<(), GpuError> {
         let Some(psa) = &self.psa else {
-            return Err(Algorithm::Harmonia(self.form).refused("this form does not sort its queries"));
+            return Err(named(self.form).refused("this form does not sort its queries"));
         };
         check_count(self.form, batch.count)?;
         // SAFETY: the caller guarantees the batch, its buffers and a number for each query.
@@ -442,7 +498,7 @@ impl Search for Harmonia {
 
     fn bytes(&self) -> u64 {
         let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        self.built.buffer.bytes() + room.as_ref().map_or(0, Room::bytes)
+        self.built.stored.buffer.bytes() + room.as_ref().map_or(0, Room::bytes)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! All of them answer the same batch exactly, so that they can be compared; they differ in the structure they
 //! descend. Each has a module with its argument structs and a type that implements [`search::Search`]. A
-//! value of that type is made once for a resident table, owns what it derived from the tuple lines, and
-//! queues searches.
+//! value of that type is made once for a resident table, owns what it derived from the tuple lines, or the copy
+//! of a section, and queues searches.
 
 pub(crate) mod arguments;
 pub(crate) mod auto;
@@ -11,6 +11,7 @@ pub(crate) mod binary;
 pub(crate) mod btree;
 pub(crate) mod external;
 pub(crate) mod fast;
+pub(crate) mod fast_section;
 pub(crate) mod fine;
 pub(crate) mod harmonia;
 pub(crate) mod hybrid;
@@ -36,21 +37,23 @@ pub enum Algorithm {
     Sweep,
     /// Binary search of the sorted keys, one thread per query.
     Binary,
-    /// The FAST tree, 15-key blocks (Kim et al., section 5.2).
+    /// Descent of a tree that the file holds, as it lies there.
+    Section(SectionTree),
+    /// The FAST tree, 15-key blocks (Kim et al., section 5.2), made from the tuple lines.
     Fast {
         /// Way in which the lanes of a query exchange their comparisons.
         form: FastForm,
         /// Queries in flight per group of lanes: 1, 2 or 4.
         simultaneous: u16,
     },
-    /// The contiguous B+tree (Daga and Nutter).
+    /// The contiguous B+tree (Daga and Nutter), made from the tuple lines.
     Btree {
         /// Maximum number of children of a node, 4 to 128.
         order: u16,
         /// Shape of the launch.
         form: BtreeForm,
     },
-    /// Harmonia's B+tree (Yan et al.).
+    /// Harmonia's B+tree (Yan et al.), made from the tuple lines.
     Harmonia(HarmoniaForm),
     /// A search of another crate of this repository.
     #[doc(hidden)]
@@ -66,6 +69,7 @@ impl Algorithm {
             Self::Spine => "spine",
             Self::Sweep => "sweep",
             Self::Binary => "binary",
+            Self::Section(tree) => tree.name(),
             Self::Fast { .. } => "fast",
             Self::Btree { .. } => "btree",
             Self::Harmonia(_) => "harmonia",
@@ -76,6 +80,37 @@ impl Algorithm {
     /// Creates an error that says why the algorithm cannot search a table.
     pub(crate) fn refused(self, cause: impl Into<String>) -> GpuError {
         GpuError::Algorithm { algorithm: self.name(), cause: cause.into() }
+    }
+
+    /// Creates the error of a file without the section of the algorithm.
+    pub(crate) fn without_section(self) -> GpuError {
+        let name = self.name();
+        self.refused(format!("the file has no such tree: build it with --layout lines,{name}"))
+    }
+}
+
+/// A tree in a section of the file, and how it is searched. No copy is derived: the device has the section's bytes,
+/// or reads them where the file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SectionTree {
+    /// FAST, in its own form, one thread per query.
+    Fast,
+    /// BTRE, one thread per query.
+    Btree,
+    /// HARM.
+    Harmonia(HarmoniaSearch),
+}
+
+impl SectionTree {
+    /// Returns the lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Btree => "btree",
+            Self::Harmonia(_) => "harmonia",
+        }
     }
 }
 
@@ -118,6 +153,38 @@ pub struct HarmoniaForm {
     pub children: ChildRegion,
 }
 
+/// How Harmonia's tree is searched; by default as in the paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HarmoniaSearch {
+    /// Order of a batch for the search.
+    pub sort: QuerySort,
+    /// Lanes per query.
+    pub group: Group,
+    /// Way in which a lane compares the keys of a node.
+    pub scan: Scan,
+    /// Place of the child region.
+    pub children: ChildRegion,
+}
+
+impl HarmoniaSearch {
+    /// The fastest one measured.
+    pub const FASTEST: Self = Self {
+        sort: QuerySort::Auto,
+        group: Group::Auto,
+        scan: Scan::Halves,
+        children: ChildRegion::Constant,
+    };
+}
+
+impl HarmoniaForm {
+    /// Returns how the tree is searched.
+    #[must_use]
+    pub const fn search(self) -> HarmoniaSearch {
+        let Self { sort, group, scan, children, .. } = self;
+        HarmoniaSearch { sort, group, scan, children }
+    }
+}
+
 impl Default for HarmoniaForm {
     /// Returns the paper's form: fanout 64, full nodes, partial sorting, narrowed groups, child region in
     /// constant memory.
@@ -145,6 +212,8 @@ pub enum QuerySort {
     Full,
     /// By this number of the highest bits in which the table's keys differ.
     Bits(u8),
+    /// As [`QuerySort::Partial`] if there are so many queries that it pays, else not at all.
+    Auto,
 }
 
 /// Number of lanes of a warp that search for a query together (NTG).

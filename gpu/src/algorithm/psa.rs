@@ -44,7 +44,6 @@ const fn items(word_bytes: u8) -> u32 {
 crate::kernel! {
     /// Queries sorted by some of their bits.
     SORT = SourceSpec {
-        is_embedded: false,
         numbers: |instance| vec![
             ("BYTES_OF_SORT", size_of::<Pass>() as u64),
             ("ITEMS", items(instance.word_bytes).into()),
@@ -109,7 +108,7 @@ impl Digits {
             QuerySort::None => 0,
             QuerySort::Full => return Some(Self { low: 0, span: whole, shift: 0, bits: word_bits }),
             QuerySort::Bits(bits) => bits.into(),
-            QuerySort::Partial => {
+            QuerySort::Partial | QuerySort::Auto => {
                 let lines = tuples.div_ceil(LINE_BYTES / u64::from(word_bytes));
                 u64::BITS - (lines - 1).leading_zeros()
             }

@@ -66,10 +66,16 @@ impl SourceSpec {
             option_name: None,
             options: &[0],
             has_value_width: false,
-            exists: |instance| instance.lowest == Lowest::Codes16,
+            exists: Self::is_plain,
             numbers: |_| Vec::new(),
             is_embedded: true,
         }
+    }
+
+    /// Returns true for an instance without the forms of the lowest nodes of Spine.
+    #[must_use]
+    pub fn is_plain(instance: Instance) -> bool {
+        matches!(instance.lowest, Lowest::Codes16)
     }
 
     /// Returns the row for words of up to 8 bytes.

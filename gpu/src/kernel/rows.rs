@@ -11,6 +11,7 @@ pub(super) const ROWS: &[Source] = &[
     &crate::algorithm::binary::BINARY,
     &crate::algorithm::btree::BTREE,
     &crate::algorithm::fast::FAST,
+    &crate::algorithm::fast_section::FAST_SECTION,
     &crate::algorithm::fine::FINE_IMAGE,
     &crate::algorithm::harmonia::HARMONIA,
     &crate::algorithm::psa::SORT,

@@ -3,16 +3,16 @@
 // `btree` is the paper's: a query a thread, several one after the other; a binary search among a node's lines, then
 // a scan of one line, loaded at once. `btree_build` makes metadata and keys, the same bytes as btree.rs.
 
-#define VECTOR_KEYS (16u / WORD_BYTES)
+#define VECTOR_KEYS (16u / STORED_BYTES)
 // Vectors of a line.
 #define LINE 4u
 
 // Compares the keys in 16 bytes: how many are below the query, and whether one equals it.
-__device__ __forceinline__ u32 compare(uint4 keys, Word query, bool& equal) {
-#if WORD_BYTES == 4
+__device__ __forceinline__ u32 compare(uint4 keys, Stored query, bool& equal) {
+#if STORED_BYTES == 4
     equal |= keys.x == query || keys.y == query || keys.z == query || keys.w == query;
     return (u32)(keys.x < query) + (u32)(keys.y < query) + (u32)(keys.z < query) + (u32)(keys.w < query);
-#elif WORD_BYTES == 8
+#elif STORED_BYTES == 8
     u64 first = (u64)keys.y << 32 | keys.x, second = (u64)keys.w << 32 | keys.z;
     equal |= first == query || second == query;
     return (u32)(first < query) + (u32)(second < query);
@@ -24,8 +24,8 @@ __device__ __forceinline__ u32 compare(uint4 keys, Word query, bool& equal) {
 }
 
 // How many keys of a node are below the query. `equal`: whether one of its slots equals it.
-__device__ __forceinline__ u32 search_node(const Btree& tree, const Node& node, Word query, bool& equal) {
-    const Word* keys = tree.keys + node.first_key;
+__device__ __forceinline__ u32 search_node(const Btree& tree, const Node& node, Stored query, bool& equal) {
+    const Stored* keys = tree.keys + node.first_key;
     u32 vectors = slots_of(tree.order) / VECTOR_KEYS;
     // The first line whose last key is not below, or the last line.
     u32 line = 0, size = (vectors - 1) / LINE;
@@ -54,7 +54,7 @@ __device__ __forceinline__ u32 search_node(const Btree& tree, const Node& node, 
     return min(below, node.count);
 }
 
-__device__ __forceinline__ Place search_tree(const Btree& tree, Word query) {
+__device__ __forceinline__ Place search_tree(const Btree& tree, Stored query) {
     Place place = {0, false};
     u64 at = 0;
     for (u32 left = tree.levels; left > 0; left--) {
@@ -83,10 +83,16 @@ __device__ __forceinline__ void answer_place(const Btree& tree, const Batch& bat
 
 // Any grid of blocks of up to 256 threads, in whole warps.
 extern "C" __global__ void __launch_bounds__(256)
-    btree(const __grid_constant__ Btree tree, const __grid_constant__ Batch batch) {
+    btree(const __grid_constant__ Btree tree, const __grid_constant__ Short short_words,
+          const __grid_constant__ Batch batch) {
     u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at - threadIdx.x % WARP < batch.count; at += threads) {
-        Place place = search_tree(tree, load_query(batch, at));
+        Sought sought = seek(short_words, load_query(batch, at));
+        Place place = {tree.tuples, false};
+        if (!sought.is_end) {
+            place = search_tree(tree, sought.word);
+            place.found = place.found && sought.is_own;
+        }
         answer_place(tree, batch, at, place);
     }
 }

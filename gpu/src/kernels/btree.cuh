@@ -6,12 +6,17 @@
 // separator is the last key of the child left of it, so the child after all separators below a query has the query's
 // lower bound, equal keys or not. Values are the sorted column: a leaf's first value is the rank of its first key.
 //
-// Stored numbers are clamped before use.
+// Stored numbers are clamped before use. Besides WORD_BYTES: STORED_BYTES and short.cuh, if the words of the tree may be
+// shorter than queries.
+
+#ifndef STORED_TYPE
+typedef Word Stored;
+#endif
 
 // The same as Tree in algorithm/btree.rs. `keys` has `slots` words, node_count times the slots of a node.
 struct Btree {
     const uint4* nodes;
-    const Word* keys;
+    const Stored* keys;
     const void* values;
     u64 node_count;
     u64 slots;

@@ -7,7 +7,7 @@
 // below, and the group adds up; or a single lane halves. A warp answers 32 queries in as many rounds as a group has
 // lanes. Answers stand in the order of the queries as they lie, or at the places that `numbers` says.
 //
-// `harmonia_build` makes the tree, a thread a slot.
+// `harmonia_build` makes the tree, a thread a slot, with whole keys as words (STORED_BYTES is WORD_BYTES).
 // Stored indices are clamped to their level before use.
 
 // Entries of the child region in constant memory: all of its 64 KiB.
@@ -46,31 +46,31 @@ struct Harmonia {
 };
 static_assert(sizeof(Harmonia) == BYTES_OF_HARMONIA, "as in algorithm/harmonia.rs");
 
-__device__ __forceinline__ Word key_at(const Word* keys, u32 at) {
-#if WORD_BYTES == 16
+__device__ __forceinline__ Stored key_at(const Stored* keys, u32 at) {
+#if STORED_BYTES == 16
     const u64* halves = (const u64*)(keys + at);
-    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
+    return (Stored)__ldg(halves + 1) << 64 | __ldg(halves);
 #else
     return __ldg(keys + at);
 #endif
 }
 
-__device__ __forceinline__ Word shuffle(Word word, u32 lane) {
-#if WORD_BYTES == 16
+__device__ __forceinline__ Stored shuffle(Stored word, u32 lane) {
+#if STORED_BYTES == 16
     u64 low = __shfl_sync(FULL, (u64)word, lane), high = __shfl_sync(FULL, (u64)(word >> 64), lane);
-    return (Word)high << 64 | low;
+    return (Stored)high << 64 | low;
 #else
     return __shfl_sync(FULL, word, lane);
 #endif
 }
 
-#define VECTOR_KEYS (16u / WORD_BYTES)
+#define VECTOR_KEYS (16u / STORED_BYTES)
 
 // How many of the keys in 16 bytes, ascending, are below the query.
-__device__ __forceinline__ u32 below_of(uint4 keys, Word query) {
-#if WORD_BYTES == 4
+__device__ __forceinline__ u32 below_of(uint4 keys, Stored query) {
+#if STORED_BYTES == 4
     return (u32)(keys.x < query) + (u32)(keys.y < query) + (u32)(keys.z < query) + (u32)(keys.w < query);
-#elif WORD_BYTES == 8
+#elif STORED_BYTES == 8
     u64 first = (u64)keys.y << 32 | keys.x, second = (u64)keys.w << 32 | keys.z;
     return (u32)(first < query) + (u32)(second < query);
 #else
@@ -80,8 +80,8 @@ __device__ __forceinline__ u32 below_of(uint4 keys, Word query) {
 }
 
 // Keys of a node below a query, counted by a narrowed group; all lanes of the warp are here.
-__device__ __forceinline__ u32 count_below(const Harmonia& tree, u32 node, Word query) {
-    const Word* keys = (const Word*)(tree.nodes + node * tree.node_bytes);
+__device__ __forceinline__ u32 count_below(const Harmonia& tree, u32 node, Stored query) {
+    const Stored* keys = (const Stored*)(tree.nodes + node * tree.node_bytes);
     u32 slots = tree.fanout - 1, below = 0;
     if (tree.scan == SCAN_HALVES) {
         for (u32 size = slots; size > 1;) {
@@ -135,7 +135,7 @@ struct InCache {
 
 template <class Children> struct Narrowed {
     Children children;
-    __device__ __forceinline__ Leaf descend(const Harmonia& tree, Word query) const {
+    __device__ __forceinline__ Leaf descend(const Harmonia& tree, Stored query) const {
         u32 node = 0;
         for (u32 level = 1; level < tree.levels; level++) {
             u32 next = children.child(tree, node) + count_below(tree, node, query);
@@ -151,9 +151,10 @@ __device__ __forceinline__ const u8* value_at(const Harmonia& tree, Leaf leaf, u
 }
 
 // Answers the query of each lane of a warp.
-__device__ __forceinline__ void answer_leaf(const Harmonia& tree, const Batch& batch, u64 at, Word query, Leaf leaf) {
+__device__ __forceinline__ void answer_leaf(const Harmonia& tree, const Batch& batch, u64 at, Sought query,
+                                            Leaf leaf) {
     u64 rank = (u64)(leaf.node - tree.level[tree.levels - 1].first) * tree.node_keys + leaf.below;
-    rank = min(rank, tree.tuples);
+    rank = query.is_end ? tree.tuples : min(rank, tree.tuples);
     bool is_asked = at < batch.count;
     u64 to = tree.numbers != nullptr && is_asked ? __ldcs(tree.numbers + at) : at;
     if (is_asked && batch.ranks != nullptr) {
@@ -166,8 +167,9 @@ __device__ __forceinline__ void answer_leaf(const Harmonia& tree, const Batch& b
     if (batch.values == nullptr && batch.present == nullptr) {
         return;
     }
-    const Word* keys = (const Word*)(tree.nodes + leaf.node * tree.node_bytes);
-    bool is_found = is_asked && rank < tree.tuples && leaf.below < tree.node_keys && key_at(keys, leaf.below) == query;
+    const Stored* keys = (const Stored*)(tree.nodes + leaf.node * tree.node_bytes);
+    bool is_found = is_asked && query.is_own && rank < tree.tuples && leaf.below < tree.node_keys &&
+                    key_at(keys, leaf.below) == query.word;
     if (is_asked && batch.values != nullptr) {
         const u8* value = value_at(tree, leaf, batch.value_bytes);
         if (batch.value_bytes == 8) {
@@ -185,14 +187,15 @@ __device__ __forceinline__ void answer_leaf(const Harmonia& tree, const Batch& b
 
 // A warp answers 32 queries at a time, which lie together.
 template <class Search>
-__device__ __forceinline__ void search_batch(const Harmonia& tree, const Batch& batch, const Search& search) {
+__device__ __forceinline__ void search_batch(const Harmonia& tree, const Short& short_words, const Batch& batch,
+                                             const Search& search) {
     u32 lane = threadIdx.x % WARP, bits = tree.group_bits;
     u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at - lane < batch.count; at += threads) {
-        Word query = load_query(batch, at);
+        Sought query = seek(short_words, load_query(batch, at));
         Leaf leaf = {0, 0};
         for (u32 round = 0; round < 1u << bits; round++) {
-            Word sought = shuffle(query, (round << (5 - bits)) + (lane >> bits));
+            Stored sought = shuffle(query.word, (round << (5 - bits)) + (lane >> bits));
             Leaf found = search.descend(tree, sought);
             u32 from = (lane & ((WARP >> bits) - 1)) << bits;
             u32 node = __shfl_sync(FULL, found.node, from), below = __shfl_sync(FULL, found.below, from);
@@ -203,24 +206,27 @@ __device__ __forceinline__ void search_batch(const Harmonia& tree, const Batch& 
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    harmonia_constant(const __grid_constant__ Harmonia tree, const __grid_constant__ Batch batch) {
-    search_batch(tree, batch, Narrowed<InConstant>{});
+    harmonia_constant(const __grid_constant__ Harmonia tree, const __grid_constant__ Short short_words,
+                      const __grid_constant__ Batch batch) {
+    search_batch(tree, short_words, batch, Narrowed<InConstant>{});
 }
 
 // Shared memory: the top of the child region.
 extern "C" __global__ void __launch_bounds__(1024)
-    harmonia_shared(const __grid_constant__ Harmonia tree, const __grid_constant__ Batch batch) {
+    harmonia_shared(const __grid_constant__ Harmonia tree, const __grid_constant__ Short short_words,
+                    const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(u32, top);
     for (u32 i = threadIdx.x; i < tree.top; i += blockDim.x) {
         top[i] = __ldg(tree.children + i);
     }
     __syncthreads();
-    search_batch(tree, batch, Narrowed<InShared>{{top}});
+    search_batch(tree, short_words, batch, Narrowed<InShared>{{top}});
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    harmonia_ldg(const __grid_constant__ Harmonia tree, const __grid_constant__ Batch batch) {
-    search_batch(tree, batch, Narrowed<InCache>{});
+    harmonia_ldg(const __grid_constant__ Harmonia tree, const __grid_constant__ Short short_words,
+                 const __grid_constant__ Batch batch) {
+    search_batch(tree, short_words, batch, Narrowed<InCache>{});
 }
 
 // As HarmoniaLevel of the format.

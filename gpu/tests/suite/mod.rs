@@ -6,6 +6,7 @@
 
 pub mod damaged;
 pub mod exact;
+pub mod sections;
 
 use pleach::{Index, Key, KeyType, Value};
 use pleach_builder::{BuildOptions, build_slice, build_strings};

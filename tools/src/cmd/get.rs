@@ -18,9 +18,8 @@ use crate::parse::{Device, FromText};
 use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search;
 use crate::stdout::Output;
-use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Structure, Typed, Value};
+use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
 use pleach_format::logical::Form;
-use pleach_gpu::Algorithm;
 use std::ops::ControlFlow;
 
 /// Maximum number of keys for which each touched block is verified by default.
@@ -37,10 +36,9 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         _ => Verify::Header,
     };
     let structure = args.strategy.structure;
-    if structure != Structure::Auto && matches!(args.device, Device::Cuda(_)) {
-        let message = Message::new("a GPU is not searched by the structures of a file");
-        let message = message.at(format!("--strategy {structure}"));
-        return Err(Failure::usage(message.advise("use --device cpu")));
+    if let Device::Cuda(_) = args.device {
+        // Refused before the file is read.
+        device::algorithm(structure)?;
     }
     let index = search::open_by(&args.file, global, verify, structure)?;
     // For few keys, reading the cache folder does not pay.
@@ -58,7 +56,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         search::explain(&[
             index.describe(),
             if device.is_used() {
-                format!("{keys}, device {}, algorithm auto, answers in query order", device.name())
+                format!("{keys}, device {}, {}, answers in query order", device.name(), device.search())
             } else {
                 format!("{keys}, device cpu, strategy {}, answers in query order", choice.strategy)
             },
@@ -221,7 +219,7 @@ impl<'a> Answers<'a> {
     }
 
     fn any_batch(&mut self, any: &Any<'_>, keys: &[AnyKey]) -> Result<(), Failure> {
-        let ranks = match self.device.ask(|table| any.ranks_on(table, keys))? {
+        let ranks = match self.device.ask(|table, by| any.ranks_on(table, by, keys))? {
             Some(ranks) => ranks,
             None => any.ranks(keys)?,
         };
@@ -329,7 +327,7 @@ impl<'a> Answers<'a> {
         let Scratch { order, keys, values, present, .. } = scratch;
         values.resize(keys.len(), V::default());
         present.resize(keys.len().div_ceil(64), 0);
-        let asked = self.device.ask(|table| table.get_batch_by(Algorithm::Auto, keys, values, present))?;
+        let asked = self.device.ask(|table, by| table.get_batch_by(by, keys, values, present))?;
         if asked.is_none() {
             if keys.len() >= PARALLEL && self.choice.strategy == Strategy::Unbuffered {
                 view.par_get_batch(keys, values, present)
@@ -357,9 +355,9 @@ impl<'a> Answers<'a> {
         let Scratch { order, keys, ranks, present, .. } = scratch;
         ranks.resize(keys.len(), 0);
         present.resize(keys.len().div_ceil(64), 0);
-        let asked = self.device.ask(|table| {
-            table.get_batch_by(Algorithm::Auto, keys, &mut vec![(); keys.len()], present)?;
-            table.lower_bound_batch_by::<K, V>(Algorithm::Auto, keys, ranks)
+        let asked = self.device.ask(|table, by| {
+            table.get_batch_by(by, keys, &mut vec![(); keys.len()], present)?;
+            table.lower_bound_batch_by::<K, V>(by, keys, ranks)
         })?;
         if asked.is_none() {
             view.contains_batch(keys, present).map_err(errors::reading(&self.args.file))?;
@@ -384,7 +382,7 @@ impl<'a> Answers<'a> {
     ) -> Result<(), Failure> {
         let failed = errors::reading(&self.args.file);
         let keys = &scratch.keys;
-        if let Some(all) = self.device.ask(|table| table.get_all_by::<K, V>(Algorithm::Auto, keys))? {
+        if let Some(all) = self.device.ask(|table, by| table.get_all_by::<K, V>(by, keys))? {
             return self.duplicates_of(keys, &all);
         }
         for &key in keys {

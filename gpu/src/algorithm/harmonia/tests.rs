@@ -1,6 +1,7 @@
 //! Tests of trees against their definition, of forged trees, and of groups.
 
 use super::*;
+use crate::memory::DeviceBuffer;
 use crate::resident::Residence;
 use crate::{Answers, Gpu, GpuTable};
 use pleach::{Index, Key, Value};
@@ -78,7 +79,7 @@ fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)], value_bytes: impl Fn(V)
             let algorithm = Algorithm::Harmonia(form(shape));
             let built = Built::new(stream, resident, shape, algorithm).expect("builds");
             let wanted = section(&built.geometry, &words, &values);
-            assert!(read(stream, &built.buffer) == wanted, "{what}");
+            assert!(read(stream, &built.stored.buffer) == wanted, "{what}");
         }
         for (fanout, fill) in [(7, 100), (129, 100), (8, 49), (8, 101)] {
             let refused = Harmonia::new(stream, resident, form((fanout, fill)));
@@ -103,7 +104,7 @@ fn check_forged(gpu: &Gpu, count: u64) {
                 let search = search.expect("builds");
                 let geometry = &search.built.geometry;
                 let region =
-                    search.built.buffer.part(geometry.children_at, (geometry.inner + 1) * CHILD_BYTES);
+                    search.built.stored.buffer.part(geometry.children_at, (geometry.inner + 1) * CHILD_BYTES);
                 for forged in [0, 1, geometry.nodes as u32, u32::MAX - 200, u32::MAX] {
                     let entries = forged.to_le_bytes().repeat(geometry.inner as usize + 1);
                     region.copy_from_host(stream, &entries).expect("copied");
