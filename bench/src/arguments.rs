@@ -95,10 +95,10 @@ pub struct BenchArgs {
     /// auto [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = group)]
     pub only: Vec<Group>,
-    /// With keys and gpu-keys: rules of the keys, such as uniform,shards [default: all]
+    /// With keys, gpu-keys and strategies: rules of the keys, such as uniform,shards [default: all]
     #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
     pub distributions: Vec<Distribution>,
-    /// With keys and gpu-keys: compare the search structures of a file, by batches and key by key, in place of other
+    /// With keys, gpu-keys and strategies: compare the search structures of a file, by batches and key by key, in place of other
     /// engines
     #[arg(long)]
     pub structures: bool,

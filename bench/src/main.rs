@@ -207,13 +207,14 @@ fn watched<R>(
     if !args.queries.is_empty() && !matches!(args.what, BenchWhat::Lookup | BenchWhat::Keys) {
         return Err(Failure::usage(bench_message(name).advise("--queries is for bench lookup and keys")));
     }
-    let is_ruled = matches!(args.what, BenchWhat::Keys | BenchWhat::GpuKeys);
+    let is_ruled = matches!(args.what, BenchWhat::Keys | BenchWhat::GpuKeys | BenchWhat::Strategies);
     if !args.distributions.is_empty() && !is_ruled {
-        let message = bench_message(name).advise("--distributions is for bench keys and gpu-keys");
+        let message =
+            bench_message(name).advise("--distributions is for bench keys, gpu-keys and strategies");
         return Err(Failure::usage(message));
     }
     if args.structures && !is_ruled {
-        let message = bench_message(name).advise("--structures is for bench keys and gpu-keys");
+        let message = bench_message(name).advise("--structures is for bench keys, gpu-keys and strategies");
         return Err(Failure::usage(message));
     }
     if args.keys_from.is_some() && args.what != BenchWhat::Keys {
@@ -313,6 +314,11 @@ fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     choose_tables(args, &mut options.tuples, &mut options.key_types);
     options.costs =
         pleach_cli::tuned_costs(&Global { json: false, quiet: false, verify: None, raw_values: false });
+    options.structures = args.structures;
+    options.distributions.clone_from(&args.distributions);
+    if !options.distributions.is_empty() {
+        options.key_types = vec![KeyType::U64];
+    }
     options.dir.clone_from(&args.dir);
     options.told = told;
     pleach_bench::strategies::run(&options)

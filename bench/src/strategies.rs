@@ -3,13 +3,15 @@
 //!
 //! The queries are the same keys each time, and every answer is checked. Buffering, sorting, and putting
 //! the answers back in place is part of the times. The same tuples are in a file with a grid and in one
-//! without: the paper's scheme (b) without a grid is the descent of the spine. A note tells where `auto` is
-//! more than a tenth slower than the best strategy.
+//! without: the paper's scheme (b) without a grid is the descent of the spine. With
+//! [`StrategyOptions::structures`] they are in files with the trees of the papers, too. A note tells where `auto`
+//! is more than a tenth slower than the best strategy.
 
+use crate::keys::Distribution;
 use crate::lookup::check_answers;
 use crate::report::{Report, Row};
 use crate::{BenchError, Machine, Told, data, machine};
-use pleach::{Costs, Index, Key, KeyType, Scratch, Strategy, Typed, Value};
+use pleach::{Costs, Index, Key, KeyType, Scratch, Strategy, Structure, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::Number;
 use std::path::PathBuf;
@@ -29,6 +31,10 @@ pub struct StrategyOptions<'a> {
     pub repetitions: usize,
     /// Costs that `auto` uses.
     pub costs: Costs,
+    /// True if files with trees are measured too.
+    pub structures: bool,
+    /// Rules of keys of 8 bytes; even ones if there is none.
+    pub distributions: Vec<Distribution>,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
     /// Receives the steps of the run.
@@ -46,6 +52,8 @@ impl StrategyOptions<'_> {
             queries: if quick { 1 << 20 } else { 1 << 22 },
             repetitions: 5,
             costs: Costs::default(),
+            structures: false,
+            distributions: Vec::new(),
             dir: None,
             told: Told::default(),
         }
@@ -64,8 +72,17 @@ pub fn run(options: &StrategyOptions<'_>) -> Result<Report, BenchError> {
     for &tuples in &options.tuples {
         for &key_type in &options.key_types {
             match key_type {
-                KeyType::U32 => data_set::<u32>(options, tuples, &mut report)?,
-                KeyType::U64 => data_set::<u64>(options, tuples, &mut report)?,
+                KeyType::U32 => data_set::<u32>(options, "", data::tuples(tuples), &mut report)?,
+                KeyType::U64 if options.distributions.is_empty() => {
+                    data_set::<u64>(options, "", data::tuples(tuples), &mut report)?;
+                }
+                KeyType::U64 => {
+                    for rule in &options.distributions {
+                        let keys = rule.keys(tuples).into_iter();
+                        let tuples = keys.map(|key| (key, data::value(key))).collect();
+                        data_set::<u64>(options, rule.name(), tuples, &mut report)?;
+                    }
+                }
                 other => {
                     let text = format!("keys of type {other} are not measured here: u32 or u64");
                     return Err(BenchError::Options(text));
@@ -82,6 +99,18 @@ const SLOW: f64 = 1.1;
 const SMALL_QUERIES: usize = 1 << 18;
 const SMALL_BATCH: usize = 64;
 
+/// Names of the files, and what leads to their tuple lines.
+const FILES: [(&str, &str, Structure); 6] = [
+    ("", "spine,grid", Structure::Grid),
+    ("no grid", "spine", Structure::Spine),
+    ("fast:full", "fast:full", Structure::Fast),
+    ("fast:auto", "fast:auto", Structure::Fast),
+    ("harmonia:16:100", "harmonia:16:100", Structure::Harmonia),
+    ("btree:16", "btree:16", Structure::Btree),
+];
+/// Those of them that are always measured.
+const PLAIN_FILES: usize = 2;
+
 /// A file, a way to ask, and its times.
 struct Asked {
     file: usize,
@@ -95,8 +124,9 @@ struct Asked {
 impl Asked {
     fn detail(&self) -> String {
         let order = if self.ascends { ", ascending" } else { "" };
-        let file = if self.file == 0 { "" } else { ", no grid" };
-        format!("{}{order}{file}", self.strategy)
+        let file = FILES[self.file].0;
+        let comma = if file.is_empty() { "" } else { ", " };
+        format!("{}{order}{comma}{file}", self.strategy)
     }
 
     fn answer<T: Number + Key + Value>(
@@ -122,10 +152,10 @@ impl Asked {
     }
 }
 
-/// Every way that is measured, for files with (0) and without (1) a grid.
-fn ways(batches: &[usize]) -> Vec<Asked> {
+/// Every way that is measured, for the first `files` of [`FILES`].
+fn ways(files: usize, batches: &[usize]) -> Vec<Asked> {
     let mut ways = Vec::new();
-    for file in 0..2 {
+    for file in 0..files {
         for &batch in batches {
             for strategy in Strategy::ALL {
                 // By itself a query takes as long in a long batch as in a short one.
@@ -144,21 +174,28 @@ fn ways(batches: &[usize]) -> Vec<Asked> {
 
 fn data_set<T: Number + Key + Value>(
     options: &StrategyOptions<'_>,
-    count: u64,
+    rule: &str,
+    tuples: Vec<(T, T)>,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    let label = format!("{count} x ({0},{0})", <T as Key>::TYPE);
+    let blank = if rule.is_empty() { "" } else { " " };
+    let label = format!("{} x ({1},{1}){blank}{rule}", tuples.len(), <T as Key>::TYPE);
     options.told.step(&format!("{label}: building"))?;
-    let tuples: Vec<(T, T)> = data::tuples(count);
     let folder = crate::folder(options.dir.as_deref())?;
     let mut files = Vec::new();
-    for (name, grid) in [("grid.pleach", true), ("spine.pleach", false)] {
-        let path = folder.path().join(name);
+    let wanted = if options.structures { FILES.len() } else { PLAIN_FILES };
+    for (number, (_, layout, structure)) in FILES[..wanted].iter().enumerate() {
+        let path = folder.path().join(format!("{number}.pleach"));
         let start = Instant::now();
-        let build = BuildOptions { grid, ..BuildOptions::default() };
+        let layout = format!("lines,{layout}").parse().unwrap_or_default();
+        let build = BuildOptions::default().with_layout(layout);
         let summary = pleach_builder::build_slice(&tuples, &path, &build)?;
         let build_s = start.elapsed().as_secs_f64();
-        files.push((Index::open(&path)?, path, summary, build_s));
+        // Keys may be such that there is no grid.
+        let index = Index::open(&path)?;
+        let is_there = structure.is_in(index.header());
+        let index = if is_there { Index::options().structure(*structure).open(&path)? } else { index };
+        files.push((index, path, summary, build_s));
     }
     let queries = data::hits(&tuples, options.queries);
     drop(tuples);
@@ -170,7 +207,7 @@ fn data_set<T: Number + Key + Value>(
     batches.retain(|&batch| batch <= queries.len());
     batches.sort_unstable();
     batches.dedup();
-    let mut ways = ways(&batches);
+    let mut ways = ways(files.len(), &batches);
     for repetition in 0..=options.repetitions {
         options.told.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
         for way in &mut ways {
@@ -203,6 +240,7 @@ fn data_set<T: Number + Key + Value>(
         row.bytes_per_tuple = summary.file_bytes as f64 / summary.tuples.max(1) as f64;
         row.huge_share = machine::huge_mapped_bytes(path).map(|huge| huge as f64 / summary.file_bytes as f64);
         row.detail = Some(way.detail());
+        row.facts.keys = Some(rule.to_owned()).filter(|rule| !rule.is_empty());
         row.facts.response_ns = Some(row.ns_per_query * way.batch as f64);
         rows.push(row);
     }

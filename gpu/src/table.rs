@@ -1,16 +1,16 @@
 //! A table on a device, and look-ups in it.
 
-use crate::algorithm::fast_section::FastSection;
-use crate::algorithm::{Algorithm, SectionTree};
 use crate::algorithm::auto::Auto;
 use crate::algorithm::binary::Binary;
 use crate::algorithm::btree::Btree;
 use crate::algorithm::fast::Fast;
+use crate::algorithm::fast_section::FastSection;
 use crate::algorithm::harmonia::Harmonia;
 use crate::algorithm::hybrid::Hybrid;
 use crate::algorithm::search::Search;
 use crate::algorithm::spine::Spine;
 use crate::algorithm::sweep::Sweep;
+use crate::algorithm::{Algorithm, SectionTree};
 use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
 use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;

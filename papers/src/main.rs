@@ -7,7 +7,7 @@ use pleach_papers::gpu::command::GpuPaper;
 use pleach_papers::report::Table;
 use pleach_papers::tables::batches::BatchSizes;
 use pleach_papers::tables::kary::What;
-use pleach_papers::tables::{ablation, batches, build, compress, kary, table3, updates};
+use pleach_papers::tables::{ablation, batches, build, compress, files, kary, table3, updates};
 use std::path::PathBuf;
 
 /// Measure a table or a figure of a paper.
@@ -32,6 +32,8 @@ enum Paper {
     FastCompress(Sizes),
     /// FAST, Table III: the forms of CPUs and of Knights Ferry, on one thread and on all
     FastTable3(Sizes),
+    /// FAST from files: Figures 8, 11 and 12 and Table III by the section of a file
+    FastFiles(FileSizes),
     /// K-ary search: queries a second, by the number of keys
     KaryThroughput(KarySizes),
     /// K-ary search: time to one answer and to those of a batch
@@ -53,6 +55,15 @@ struct Sizes {
     exponent: Option<u32>,
     /// Repetitions, of which the median is printed [default: as many as the table needs]
     repetitions: Option<usize>,
+}
+
+#[derive(Args)]
+struct FileSizes {
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Folder for the files [default: the system's temporary folder]
+    #[arg(long)]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -158,6 +169,10 @@ impl Paper {
                 let exponents = [exponent.min(16), exponent];
                 Ok(table3::run(&exponents, sizes.repetitions.unwrap_or(15)).into())
             }
+            Self::FastFiles(FileSizes { sizes, dir }) => {
+                let (exponent, repetitions) = (sizes.exponent.unwrap_or(24), sizes.repetitions.unwrap_or(7));
+                Ok(files::run(exponent, repetitions, dir.as_deref())?.into())
+            }
             Self::KaryThroughput(sizes) => Ok(sizes.run(What::Throughput)),
             Self::KaryResponse(sizes) => Ok(sizes.run(What::Response)),
             Self::KaryScaling(sizes) => Ok(sizes.run(What::Scaling)),
@@ -237,10 +252,16 @@ mod tests {
     /// The tables of FAST are small ones of few keys; a wrong answer panics.
     #[test]
     fn tables_of_fast_are_measured() {
-        for table in ["fast-build", "fast-ablation", "fast-compress", "fast-table3"] {
-            let cli = Cli::parse_from(["pleach-papers", table, "4", "1"]);
+        for table in ["fast-build", "fast-ablation", "fast-compress", "fast-table3", "fast-files"] {
+            let cli = Cli::parse_from([
+                "pleach-papers",
+                table,
+                if table == "fast-files" { "14" } else { "4" },
+                "1",
+            ]);
             let printed = cli.paper.run().expect("a table");
-            assert!(printed.text.lines().count() > 5 && printed.json.contains("\"classic\""), "{table}");
+            let engine = printed.json.contains("\"classic\"") || printed.json.contains("\"fast\"");
+            assert!(printed.text.lines().count() > 5 && engine, "{table}");
         }
     }
 }

@@ -107,6 +107,7 @@ mod strings;
 mod structure;
 mod touched;
 mod typed;
+mod way;
 mod words;
 
 pub use arch::Isa;

@@ -454,9 +454,13 @@ pub struct InspectArgs {
     /// File to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Show spine line N (0-based, root first), decoded: its base, shift and codes
+    /// Show page N (0-based, root first), decoded: a line of the spine with its base, shift and codes, a page of a
+    /// FAST tree with its record, or a node of a B+tree
     #[arg(long, value_name = "N", conflicts_with = "line")]
     pub page: Option<u64>,
+    /// Structure whose page is shown: spine, fast, harmonia or btree [default: the first that the file has]
+    #[arg(long, value_name = "S", requires = "page", value_parser = parse::paged)]
+    pub structure: Option<pleach::Structure>,
     /// Show tuple line N (0-based), decoded
     #[arg(long, value_name = "N")]
     pub line: Option<u64>,

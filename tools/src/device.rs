@@ -74,8 +74,7 @@ impl<'a> OnDevice<'a> {
     pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
         let structure = args.strategy.structure;
         let is_auto = args.device == Device::Auto;
-        let mut this =
-            Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
+        let mut this = Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
         // A named structure is searched on the CPU, unless a GPU is named too.
         let may = !is_auto || structure == Structure::Auto;
         if let Some(number) = args.device.number(args, index, costs).filter(|_| may) {
@@ -87,8 +86,7 @@ impl<'a> OnDevice<'a> {
             if let (Some(table), Algorithm::Section(_)) = (&this.table, this.algorithm) {
                 let on_device = table.structure_bytes(this.algorithm).map_err(errors::device)?;
                 let section = structure.tag().and_then(|tag| index.header().section(tag));
-                this.section_bytes =
-                    section.map(|section| [on_device, section.entry.length.get()]);
+                this.section_bytes = section.map(|section| [on_device, section.entry.length.get()]);
             }
         }
         Ok(this)
@@ -113,7 +111,9 @@ impl<'a> OnDevice<'a> {
         match self.section_bytes {
             Some([device, file]) => {
                 let (device, file) = (grouped(device), grouped(file));
-                format!("algorithm {name} on the section as it lies ({device} bytes there, {file} in the file)")
+                format!(
+                    "algorithm {name} on the section as it lies ({device} bytes there, {file} in the file)"
+                )
             }
             None => format!("algorithm {name}"),
         }
@@ -160,8 +160,7 @@ mod tests {
             Cli::try_parse_from(["pleach", "get", "t.pleach", "1", "--device", device]).expect("arguments");
         let Command::Get(args) = &cli.command else { panic!("it is get") };
         let is_auto = args.device == Device::Auto;
-        let on =
-            OnDevice { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
+        let on = OnDevice { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
         on.result(Err(error))
     }
 

@@ -224,6 +224,15 @@ pub fn how(text: &str) -> Result<How, Message> {
     Ok(How { strategy, structure: pleach::Structure::Auto })
 }
 
+/// Parses a structure that has pages.
+pub fn paged(text: &str) -> Result<pleach::Structure, Message> {
+    use pleach::Structure::{Btree, Fast, Harmonia, Spine};
+    let found = [Spine, Fast, Harmonia, Btree].into_iter().find(|structure| structure.name() == text);
+    found.ok_or_else(|| {
+        Message::new(format!("unknown structure '{text}'")).advise("use spine, fast, harmonia or btree")
+    })
+}
+
 /// Parses milliseconds; returns nanoseconds.
 pub fn milliseconds(text: &str) -> Result<u64, Message> {
     let number = text.parse::<f64>().ok().filter(|ms| (1e-6..=1e9).contains(ms));

@@ -354,6 +354,82 @@ fn a_page_of_the_spine_is_shown() {
 }
 
 #[test]
+fn pages_of_trees_are_shown() {
+    let place = Place::new();
+    let rows: String = (0..5000u64).map(|i| format!("{},{i}\n", i * i * 1_000_003 + i % 7)).collect();
+    place.write("t.csv", &format!("key,value\n{rows}"));
+    for (form, said, words) in [
+        ("full", "words are whole keys of 8 bytes", "full"),
+        ("delta", "words are distances of ", "delta"),
+        ("partial", "  pmask  ", "partial"),
+        ("auto", "words are ", ""),
+    ] {
+        let layout = format!("lines,fast:{form}:dp=7,harmonia:16,btree:16");
+        place.run(&["build", "t.csv", "-o", "t.pleach", "--layout", &layout, "--force", "-q"]).ends(0);
+        let run = place.run(&["inspect", "t.pleach"]).ends(0);
+        for tree in ["FAST      13 levels", "Harmonia  ", "B+tree    ", "goes down a tree"] {
+            assert!(run.out.contains(tree), "{tree}: {}", run.out);
+        }
+        // The first structure of the file is the FAST tree: there is no spine.
+        let run = place.run(&["inspect", "t.pleach", "--page", "3"]).ends(0);
+        assert!(
+            run.out.starts_with("FAST page 3 of ") && run.out.contains("\nthe first line\n"),
+            "{}",
+            run.out
+        );
+        let page =
+            |structure, page| ["inspect", "t.pleach", "--structure", structure, "--page", page, "--json"];
+        let first = place.run(&page("fast", "0")).ends(0);
+        let document = first.json();
+        assert_eq!(
+            (&document["schema"], &document["form"]),
+            (&"pleach.inspect-page.v1".into(), &form.into())
+        );
+        assert!(words.is_empty() || document["words"] == words, "{document}");
+        // The middle key of the tree is its root: an exact one, unless words are partial.
+        let middle = 4095u64 * 4095 * 1_000_003;
+        if words != "partial" && !words.is_empty() {
+            assert_eq!(document["first_line"][0][0], middle.to_string(), "{document}");
+        }
+        let run = place.run(&["inspect", "t.pleach", "--structure", "fast", "--page", "0"]).ends(0);
+        assert!(words.is_empty() || run.out.contains(said), "{}", run.out);
+        place
+            .run(&["inspect", "t.pleach", "--structure", "fast", "--page", "9999"])
+            .fails_with(8, &["no page 9999 of 'fast'", "give a number from 0 to "]);
+    }
+    let node = |structure, number| {
+        place
+            .run(&["inspect", "t.pleach", "--structure", structure, "--page", number, "--json"])
+            .ends(0)
+            .json()
+    };
+    // A leaf and its parent; the first child of the root is node 1.
+    for structure in ["harmonia", "btree"] {
+        let root = node(structure, "0");
+        assert_eq!((&root["level"], root["leaf"].as_bool()), (&0.into(), Some(false)), "{root}");
+        assert!(root["first_child"] == 1 || root["first_child"] == "1", "{root}");
+        assert_eq!(
+            node(structure, "300")["keys"].as_array().map(Vec::len),
+            Some(if structure == "btree" { 15 } else { 10 })
+        );
+    }
+    let sums = &node("harmonia", "0")["prefix_sums"]["sums"];
+    assert!(sums.as_array().is_some_and(|sums| sums.len() == 8 && sums[0] == 1), "{sums}");
+    place
+        .run(&["inspect", "t.pleach", "--structure", "spine", "--page", "0"])
+        .fails_with(8, &["no spine line 0"]);
+    place
+        .run(&["inspect", "t.pleach", "--structure", "grid", "--page", "0"])
+        .fails_with(2, &["spine, fast, harmonia or btree"]);
+    place.run(&["inspect", "t.pleach", "--structure", "fast"]).fails_with(2, &["--page"]);
+    // A structure that a file lacks is named with those that it has.
+    place
+        .with_thousand()
+        .run(&["inspect", "t.pleach", "--structure", "btree", "--page", "0"])
+        .fails_with(8, &["no pages of 'btree'", "the file has spine"]);
+}
+
+#[test]
 fn explain_goes_to_standard_error() {
     let place = Place::new().with_thousand();
     let run = place.run(&["get", "t.pleach", "30", "--explain"]).ends(0).prints("30\t3\n");

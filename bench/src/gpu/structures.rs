@@ -11,7 +11,9 @@ use super::{Bench, GpuReport, checked_case};
 use crate::BenchError;
 use pleach::{Key, Structure};
 use pleach_format::section::Tag;
-use pleach_gpu::{Algorithm, BtreeForm, FastForm, HarmoniaForm, HarmoniaSearch, QuerySort, Scan, SectionTree};
+use pleach_gpu::{
+    Algorithm, BtreeForm, FastForm, HarmoniaForm, HarmoniaSearch, QuerySort, Scan, SectionTree,
+};
 
 /// FAST as it lies.
 const FAST: Algorithm = Algorithm::Section(SectionTree::Fast);
@@ -61,6 +63,17 @@ fn section(algorithm: Algorithm) -> Option<Tag> {
     tree.name().parse().ok().and_then(Structure::tag)
 }
 
+/// Batches of random queries, and one in order.
+fn asked_of(most: u64) -> Vec<(Drawn, u64)> {
+    let mut all: Vec<(Drawn, u64)> = [1, 1 << 16, 1 << 20]
+        .into_iter()
+        .filter(|&few| few < most)
+        .map(|few| (Drawn::Present, few))
+        .collect();
+    all.extend([(Drawn::Present, most), (Drawn::Ascending, most)]);
+    all
+}
+
 /// All rows of a table.
 pub(super) fn measure<T: Cell>(
     bench: &Bench<'_>,
@@ -79,12 +92,11 @@ pub(super) fn measure<T: Cell>(
             for algorithm in algorithms {
                 let filed = section(algorithm).and_then(|tag| made.index.header().section(tag));
                 let filed = filed.map(|section| section.entry.length.get());
-                for (drawn, most) in
-                    [(Drawn::Present, options.batch), (Drawn::Ascending, options.batch), (Drawn::Present, 1)]
-                {
-                    let one = if most == 1 { "one" } else { kind_name(drawn) };
-                    let parts = [&key_type, &size, kind.name(), layout, one];
-                    let asked = Asked { is_whole: most > 1, ..Asked::new(bench, algorithm, drawn, most) };
+                for (drawn, most) in asked_of(options.batch) {
+                    let kind_of = kind_name(drawn);
+                    let (count, asked) = (size_name(most), Asked::new(bench, algorithm, drawn, most));
+                    let parts = [&key_type, &size, kind.name(), layout, kind_of, &count];
+                    let asked = Asked { is_whole: most > 1, ..asked };
                     let mut row = case.row("structures", &parts, asked)?;
                     if let Some(bytes) = filed {
                         row = row.with("section_bytes", bytes);

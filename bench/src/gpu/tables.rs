@@ -120,11 +120,7 @@ pub fn make_as<T: Cell>(keys: Vec<T>, layout: &str, dir: Option<&Path>) -> Resul
     make_of(keys, &BuildOptions::default().with_layout(layout), dir)
 }
 
-fn make_of<T: Cell>(
-    keys: Vec<T>,
-    options: &BuildOptions,
-    dir: Option<&Path>,
-) -> Result<Made<T>, BenchError> {
+fn make_of<T: Cell>(keys: Vec<T>, options: &BuildOptions, dir: Option<&Path>) -> Result<Made<T>, BenchError> {
     let shared = Path::new("/dev/shm");
     if dir.is_none() && shared.is_dir() {
         // It may be small: then the next best place serves.

@@ -106,10 +106,10 @@ impl Plan {
             let widths = [2, 4, 8, 16].map(|width| paged.tree(width));
             for (number, (level, record)) in paged.levels().iter().zip(paged.records()).enumerate() {
                 let start = record * paged.record_bytes() as u64;
-                let mut pages =
-                    Pages { last: level.last, start, levels: level.levels, ..Pages::default() };
+                let mut pages = Pages { last: level.last, start, levels: level.levels, ..Pages::default() };
                 for (log, tree) in widths.iter().enumerate() {
-                    if let Some((tree, level)) = tree.and_then(|tree| Some((tree, tree.pages().get(number)?))) {
+                    if let Some((tree, level)) = tree.and_then(|tree| Some((tree, tree.pages().get(number)?)))
+                    {
                         plan.add_lines(&mut pages, log, tree, level);
                     }
                 }

@@ -259,7 +259,7 @@ __device__ __forceinline__ Word key_of(const Tree& tree, u64 rank) {
 }
 
 // The lower bound, if the tuples before `rank` may be too few or too many.
-__device__ __noinline__ u64 near_rank(const Tree& tree, u64 rank, Word query) {
+__device__ __forceinline__ u64 near_rank(const Tree& tree, u64 rank, Word query) {
     u64 low, high;
     if (rank < tree.tuples && key_of(tree, rank) < query) {
         low = rank + 1, high = low;

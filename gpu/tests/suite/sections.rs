@@ -73,8 +73,7 @@ fn check<K: Key, V: Value>(gpu: &Gpu, layout: &str, tuples: &[(K, V)], queries: 
     view.get_batch(queries, &mut wanted, &mut there).expect("answers");
     view.lower_bound_batch(queries, &mut right).expect("answers");
     for (algorithm, tag) in algorithms(&index) {
-        let what =
-            format!("{algorithm:?}, {layout}, {residence:?}: {} tuples of {}", tuples.len(), K::TYPE);
+        let what = format!("{algorithm:?}, {layout}, {residence:?}: {} tuples of {}", tuples.len(), K::TYPE);
         let (mut values, mut present, mut ranks) = (vec![V::default(); take], vec![0; words], vec![0; take]);
         let answered = table.get_batch_by(algorithm, queries, &mut values, &mut present);
         answered.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -199,7 +198,10 @@ pub fn refusals(gpu: &Gpu) {
     for tree in [SectionTree::Fast, SectionTree::Btree, SectionTree::Harmonia(harmonia)] {
         let error = table.prepare(Algorithm::Section(tree)).expect_err("there is none");
         let wanted = format!("--layout lines,{}", tree.name());
-        assert!(matches!(error, GpuError::Algorithm { .. }) && error.to_string().contains(&wanted), "{error}");
+        assert!(
+            matches!(error, GpuError::Algorithm { .. }) && error.to_string().contains(&wanted),
+            "{error}"
+        );
     }
     let nothing: [(u64, u64); 0] = [];
     for layout in LAYOUTS {

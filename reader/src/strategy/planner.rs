@@ -12,7 +12,8 @@
 use super::buffered;
 use super::kind::Strategy;
 use crate::search::sweep;
-use crate::{Index, Typed};
+use crate::way::Stop;
+use crate::{Index, Structure, Typed};
 use pleach_format::{Key, Value};
 
 /// Costs of operations on a machine, in nanoseconds. The defaults are those of a Zen 3 server; `Costs::tune`
@@ -31,6 +32,8 @@ pub struct Costs {
     pub grid: f64,
     /// Computation of a query of a batch, by the spine, per level.
     pub level: f64,
+    /// Computation of a query of a batch, by a tree, per line of it that is known when the line before is compared.
+    pub tree: f64,
     /// Computation of a query that is swept.
     pub sweep: f64,
     /// Moving a query into a buffer, and moving its answer back.
@@ -92,6 +95,7 @@ impl Costs {
             ("single".to_owned(), &mut self.single),
             ("grid".to_owned(), &mut self.grid),
             ("level".to_owned(), &mut self.level),
+            ("tree".to_owned(), &mut self.tree),
             ("sweep".to_owned(), &mut self.sweep),
             ("scatter".to_owned(), &mut self.scatter),
             ("radix".to_owned(), &mut self.radix),
@@ -115,6 +119,7 @@ impl Default for Costs {
             single: 12.0,
             grid: 5.0,
             level: 4.0,
+            tree: 10.0,
             sweep: 6.0,
             scatter: 11.0,
             radix: 15.0,
@@ -177,9 +182,10 @@ const SPAWN_NS: f64 = 25_000.0;
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) table_bytes: f64,
-    /// Bytes of each structure on the way to a tuple line: the grid, or the levels.
-    pub(super) way: Vec<f64>,
-    pub(super) has_grid: bool,
+    /// The lines on the way to a tuple line.
+    pub(super) way: Vec<Stop>,
+    /// What leads to a tuple line; [`Structure::Auto`] if lines are bisected.
+    pub(super) structure: Structure,
     /// There is a grid, and at most one segment on the way.
     pub(super) has_even_grid: bool,
     pub(super) key_bytes: f64,
@@ -188,21 +194,28 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of(index: &Index) -> Self {
-        let header = index.header();
-        let mut way: Vec<f64> = match header.grid {
-            Some((_, shape)) => vec![shape.bytes() as f64],
-            None => header.spine.levels.iter().map(|level| level.lines as f64 * 64.0).collect(),
-        };
-        way.retain(|&bytes| bytes > 0.0);
+        let (header, structure) = (index.header(), index.structure());
         let (key_bytes, value_bytes) =
             (header.geometry.key_bytes as f64, index.value_type().line_bytes() as f64);
-        let (table_bytes, has_grid) = ((header.lines as f64 * 64.0).max(64.0), header.grid.is_some());
-        let has_even_grid = sweep::has_even_grid(header);
-        Self { table_bytes, way, has_grid, has_even_grid, key_bytes, value_bytes }
+        let table_bytes = (header.lines as f64 * 64.0).max(64.0);
+        let has_even_grid = structure == Structure::Grid && sweep::has_even_grid(header);
+        let way = structure.way(header);
+        Self { table_bytes, way, structure, has_even_grid, key_bytes, value_bytes }
     }
 
+    /// Returns the steps of a query on its way.
+    pub(super) fn steps(&self) -> f64 {
+        self.way.iter().map(|stop| stop.steps).sum()
+    }
+
+    /// Returns the computation of a query on its way.
     fn compute(&self, costs: &Costs) -> f64 {
-        if self.has_grid { costs.grid } else { costs.level * (self.way.len() + 1) as f64 }
+        let lines = self.way.len() as f64;
+        match self.structure {
+            Structure::Grid => costs.grid,
+            Structure::Spine => costs.level * (lines + 1.0),
+            _ => costs.tree * self.steps() + costs.level,
+        }
     }
 
     /// Estimates the time of a call of `n` queries on one thread, in nanoseconds.
@@ -212,18 +225,18 @@ impl Shape {
         let table = costs.line_among(self.table_bytes);
         // Lines per query if queries are in order.
         let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
-        let way = |share: f64| self.way.iter().map(|bytes| costs.line_among(bytes * share)).sum::<f64>();
+        let way = |share: f64| self.way.iter().map(|stop| costs.line_among(stop.bytes * share)).sum::<f64>();
         let is_close = sweep::is_close(self.has_even_grid, n as u64, lines as u64);
         let swept =
             if is_close { costs.sweep } else { compute + way(0.0) } + in_order(lines, n) * costs.near * table;
         match strategy {
             Strategy::OneByOne => {
-                let waits = self.way.iter().map(|&bytes| Costs::at(&costs.wait, bytes)).sum::<f64>();
+                let waits = self.way.iter().map(|stop| Costs::at(&costs.wait, stop.bytes)).sum::<f64>();
                 n * (costs.single + waits + Costs::at(&costs.wait, self.table_bytes))
             }
             Strategy::Auto | Strategy::Unbuffered if sorted => costs.call + n * swept,
             Strategy::Auto | Strategy::Unbuffered => {
-                let fill = self.way.iter().map(|&bytes| Costs::at(&costs.wait, bytes)).sum::<f64>()
+                let fill = self.way.iter().map(|stop| Costs::at(&costs.wait, stop.bytes)).sum::<f64>()
                     + Costs::at(&costs.wait, self.table_bytes);
                 costs.call + fill + n * (compute + way(1.0) + table)
             }
@@ -362,7 +375,15 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
 fn why(choice: &Choice, shape: &Shape, all: usize, sorted: bool) -> String {
     let lines = shape.table_bytes / 64.0;
     let ratio = choice.batch as f64 / lines;
-    let way = if shape.has_grid { "a grid".to_owned() } else { format!("{} levels", shape.way.len()) };
+    let lines_of = |what| format!("{} lines {what}", shape.way.len());
+    let way = match shape.structure {
+        Structure::Grid => "a grid".to_owned(),
+        Structure::Spine => format!("{} levels", shape.way.len()),
+        Structure::Auto => lines_of("to bisect"),
+        Structure::Fast => lines_of("of the FAST tree"),
+        Structure::Harmonia => lines_of("of Harmonia's tree"),
+        Structure::Btree => lines_of("of the B+tree"),
+    };
     let reason = match choice.strategy {
         Strategy::OneByOne => "too few queries for their misses to overlap",
         Strategy::Unbuffered if sorted => "queries in order read each line once",

@@ -226,3 +226,30 @@ fn costs_are_measured_and_read_back() {
     assert!(Costs::from_named(&bad).is_err());
     assert_eq!(Costs::tune(&[], Duration::ZERO), Ok(Costs::default()));
 }
+
+#[test]
+fn plans_follow_the_structure() {
+    let tuples: Vec<(u64, u32)> = (0..300_000).map(|i| (i << 40 | mix(i) >> 30, i as u32)).collect();
+    let layout = "lines,spine,grid,fast:auto,harmonia:16,btree:16".parse().expect("a layout");
+    let bytes = build_bytes(&tuples, &BuildOptions::default().with_layout(layout)).expect("a file");
+    let plan = |structure: crate::Structure| {
+        let index = Index::options().structure(structure).from_bytes(bytes.clone()).expect("opened");
+        let request = Request { strategy: Strategy::Unbuffered, ..Request::new(1 << 16) };
+        index.plan_batch(&request, &Costs::default())
+    };
+    let spine = plan(crate::Structure::Spine).estimate_ns_per_query;
+    assert!(plan(crate::Structure::Grid).estimate_ns_per_query < spine);
+    for (structure, said) in [
+        (crate::Structure::Fast, "of the FAST tree"),
+        (crate::Structure::Harmonia, "of Harmonia's tree"),
+        (crate::Structure::Btree, "of the B+tree"),
+    ] {
+        let plan = plan(structure);
+        assert!(plan.estimate_ns_per_query > spine && plan.why.contains(said), "{structure}: {plan:?}");
+    }
+    // Without any structure, lines are bisected.
+    let alone = BuildOptions::default().with_layout("lines".parse().expect("a layout"));
+    let index = Index::from_bytes(build_bytes(&tuples, &alone).expect("a file")).expect("opened");
+    let plan = index.plan_batch(&Request::new(1 << 16), &Costs::default());
+    assert!(plan.why.contains("to bisect"), "{plan:?}");
+}

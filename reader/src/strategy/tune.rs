@@ -9,7 +9,7 @@
 
 use super::{Costs, Scratch, Strategy};
 use crate::error::ReadError;
-use crate::{Index, Typed};
+use crate::{Index, Structure, Typed};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -46,8 +46,10 @@ fn least(
 /// Measurements of a table.
 struct Measured {
     bytes: f64,
-    has_grid: bool,
-    levels: usize,
+    structure: Structure,
+    /// Lines on the way to a tuple line, and their steps.
+    way: usize,
+    steps: f64,
     batch: f64,
     single: f64,
     sweep: f64,
@@ -87,15 +89,15 @@ fn measure(view: &Typed<'_, u64, u64>, budget: Duration) -> Result<Measured, Rea
         Ok(())
     })?;
     let shape = super::planner::Shape::of(view.index());
-    let (has_grid, levels) = (shape.has_grid, shape.way.len());
-    Ok(Measured { bytes: shape.table_bytes, has_grid, levels, batch, single, sweep, buffered, sorted })
+    let (structure, way, steps) = (shape.structure, shape.way.len(), shape.steps());
+    Ok(Measured { bytes: shape.table_bytes, structure, way, steps, batch, single, sweep, buffered, sorted })
 }
 
 impl Costs {
     /// Measures this machine on tables with keys and values `u64`, smallest first, in about `budget`.
     ///
-    /// Good tables fill a first cache, a second cache, a third cache and more; a small one without a grid
-    /// shows the cost of levels. Costs that the tables do not determine keep their defaults.
+    /// Good tables fill a first cache, a second cache, a third cache and more; a small one with a spine alone
+    /// shows the cost of levels, one with a FAST tree alone that of its lines. Costs that the tables do not determine keep their defaults.
     ///
     /// # Errors
     /// Those of the look-ups. Tables of other types are ignored.
@@ -105,10 +107,15 @@ impl Costs {
             tables.iter().filter(|table| !table.is_empty()).filter_map(|table| table.typed().ok()).collect();
         let part = budget / u32::try_from(views.len().max(1)).unwrap_or(u32::MAX);
         let all: Vec<Measured> = views.iter().map(|view| measure(view, part)).collect::<Result<_, _>>()?;
-        if let Some(spine) = all.iter().find(|table| !table.has_grid) {
-            costs.level = (spine.batch / (spine.levels + 1) as f64 - costs.line[0]).max(0.1);
+        let one = |structure| all.iter().find(|table| table.structure == structure);
+        if let Some(spine) = one(Structure::Spine) {
+            costs.level = (spine.batch / (spine.way + 1) as f64 - costs.line[0]).max(0.1);
         }
-        let grids: Vec<&Measured> = all.iter().filter(|table| table.has_grid).collect();
+        if let Some(tree) = one(Structure::Fast) {
+            let lines = tree.batch - costs.level - (tree.way + 1) as f64 * costs.line[0];
+            costs.tree = (lines / tree.steps.max(1.0)).max(0.1);
+        }
+        let grids: Vec<&Measured> = all.iter().filter(|table| table.structure == Structure::Grid).collect();
         let Some(first) = grids.first() else { return Ok(costs) };
         // A look-up reads a unit of the grid and a line; the lines of the smallest table count as
         // computation.

@@ -21,12 +21,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
-/// Tuples of the tables as powers of two, and whether each has a grid.
-const TABLES: [(u32, bool); 5] = [(11, true), (11, false), (16, true), (20, true), (22, true)];
+/// Tuples of the tables as powers of two, and what leads to their tuple lines.
+const TABLES: [(u32, &str); 6] = [
+    (11, "spine,grid"),
+    (11, "spine"),
+    (11, "fast"),
+    (16, "spine,grid"),
+    (20, "spine,grid"),
+    (22, "spine,grid"),
+];
 /// Time for measuring; building takes about as long.
 const BUDGET: Duration = Duration::from_millis(600);
 /// Schema of the file.
-const SCHEMA: &str = "pleach.costs.v1";
+const SCHEMA: &str = "pleach.costs.v2";
 
 pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let path = path().ok_or_else(|| {
@@ -124,12 +131,13 @@ fn write(path: &Path, costs: &Costs) -> Result<(), Failure> {
 fn measure() -> Result<Costs, Failure> {
     let failed = |message| Failure::new(Code::Failed, message);
     let mut tables = Vec::new();
-    for (log, grid) in TABLES {
+    for (log, structure) in TABLES {
         let span = u64::MAX >> log;
         // Evenly spread, but not in equal steps.
         let tuple = |i: u64| (i * span + (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (log + 1)), i);
         let tuples: Vec<(u64, u64)> = (0..1 << log).map(tuple).collect();
-        let options = BuildOptions { grid, ..BuildOptions::default() };
+        let layout = format!("lines,{structure}").parse().unwrap_or_default();
+        let options = BuildOptions::default().with_layout(layout);
         let bytes = pleach_builder::build_bytes(&tuples, &options).map_err(|error| {
             failed(Message::new("cannot build a table to measure").because(Message::of(&error)))
         })?;

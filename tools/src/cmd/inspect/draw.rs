@@ -138,6 +138,7 @@ fn draw_levels(header: &Header, text: &mut String) {
         halvings => ("group of lines", format!("up to {} tuple lines", halvings + 1)),
     };
     let _ = match &header.grid {
+        None if levels == 0 => writeln!(text, "\na look-up goes down a tree, or bisects the tuple lines"),
         None => writeln!(text, "\na look-up reads {lines} and {tuple_lines}"),
         Some((_, shape)) => {
             let segments = match shape.usual_steps {
@@ -173,6 +174,9 @@ fn draw_levels(header: &Header, text: &mut String) {
     );
     if let Some(short) = &header.short {
         let _ = writeln!(text, "  {}", short_text(short));
+    }
+    for tree in super::trees::summary(header) {
+        let _ = writeln!(text, "  {tree}");
     }
     if levels > 0 {
         let inexact = header.inexact_lines;

@@ -12,6 +12,7 @@ mod draw;
 mod line;
 mod mapping;
 mod page;
+mod trees;
 
 use crate::cli::{Global, InspectArgs, Verify};
 use crate::errors;
@@ -21,7 +22,7 @@ use crate::meant::Meant;
 use crate::message::Message;
 use crate::progress::Progress;
 use crate::stdout;
-use pleach::FsckOptions;
+use pleach::{FsckOptions, Structure};
 use pleach_format::decode::{self, Field};
 use pleach_format::meta::Meta;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
@@ -32,7 +33,10 @@ use pleach_format::{FormatError, Header};
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let mut found = Found::read(&args.file)?;
     match (args.page, args.line, args.mapping) {
-        (Some(page), _, _) => found.show_page(page, global),
+        (Some(page), _, _) => match args.structure.unwrap_or_else(|| trees::usual(found.header.as_ref())) {
+            Structure::Spine => found.show_page(page, global),
+            tree => found.show_tree_page(tree, page, global),
+        },
         (None, Some(line), _) => found.show_line(line, global),
         (None, None, true) => found.show_mapping(global),
         (None, None, false) => {
