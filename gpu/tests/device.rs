@@ -59,6 +59,7 @@ fn answers_are_those_of_the_cpu() {
 fn sections_answer_as_they_lie() {
     let Some(gpu) = gpu() else { return };
     suite::sections::all(&gpu, &[1, 2, 8, 129, 1023, 1024, 1025, 200_000, 262_144], 30_000);
+    suite::sections::long_batch(&gpu, (1 << 21) + 77);
     suite::sections::strings(&gpu, 20_000);
     suite::sections::refusals(&gpu);
     for count in [1, 700, 100_000] {

@@ -7,6 +7,9 @@ use pleach_format::classic::paged::{Form, PageRecord, Paged, Prefix};
 use pleach_format::classic::{PageLevel, TreeWord, nodes};
 use std::ops::{BitOr, BitXor};
 
+/// The words of a tree of partial keys that is one page are doubled while more than one in as many is a false positive.
+pub(super) const FALSE_POSITIVE: usize = 10_000;
+
 /// Key type of a tree: `u32`, `u64` or `u128`.
 pub trait TreeKey: TreeWord + Lane + BitXor<Output = Self> + BitOr<Output = Self> {
     #[doc(hidden)]
@@ -57,15 +60,26 @@ impl Pages {
         Self { paged, prefix, avx2, shapes }
     }
 
+    /// Chooses the record of a page of a level, without its place. Only the lowest pages lose anything: they have all
+    /// keys between their ends, so a key of the table is misled by equal words alone. Above, a query may lie
+    /// anywhere between two keys of the page, and a wrong child is far from the right one.
+    pub(crate) fn of_level<W: TreeKey>(&self, number: usize, own: &[W]) -> PageRecord {
+        if number + 1 < self.paged.levels().len() {
+            distances(own)
+        } else if number == 0 {
+            self.first(own).0
+        } else {
+            self.record(own, None)
+        }
+    }
+
     /// Chooses the record of a page with these keys, without its place: the narrowest words that the form of
-    /// the tree allows. The first page of partial keys has words of `first` bytes.
+    /// the tree allows. A tree of partial keys that is one page has words of `first` bytes.
     ///
     /// With [`Form::Auto`] words must part the page's keys; distances, which lose nothing, come first among
     /// words of equal width.
     pub(crate) fn record<W: TreeKey>(&self, own: &[W], first: Option<u32>) -> PageRecord {
-        let base = own.first().map_or(0, |key| key.widen());
-        let span = own.last().map_or(0, |key| key.widen().wrapping_sub(base));
-        let distances = PageRecord { base, kept: 0, width: PageRecord::width(span), place: 0 };
+        let distances = distances(own);
         let partial = |differ: u128, width: u32| PageRecord {
             kept: PageRecord::keep(differ, width, self.prefix),
             width,
@@ -83,9 +97,9 @@ impl Pages {
         }
     }
 
-    /// Returns the number of neighbours among ascending keys that differ but have the same word, and the record
-    /// of the first page: its words are doubled while these are more than one in `most`.
-    pub(crate) fn first<W: TreeKey>(&self, own: &[W], most: usize) -> (PageRecord, usize) {
+    /// Returns the record of a tree that is one page, and the number of neighbours that differ but have the same
+    /// word: words are doubled while these are more than one in [`FALSE_POSITIVE`].
+    pub(crate) fn first<W: TreeKey>(&self, own: &[W]) -> (PageRecord, usize) {
         let mut width = 4;
         loop {
             let record = self.record(own, Some(width));
@@ -96,7 +110,7 @@ impl Pages {
             let count = (0..own.len().saturating_sub(1)).filter(|at| is_partial && same(at)).count();
             if self.paged.form() != Form::Partial
                 || width >= W::BYTES as u32
-                || count * most < own.len().max(1)
+                || count * FALSE_POSITIVE < own.len().max(1)
             {
                 return (record, count);
             }
@@ -120,6 +134,13 @@ impl Pages {
         };
         W::write_page(Job { page, shape, level, avx2: self.avx2, scratch, out });
     }
+}
+
+/// The record of a page whose words are distances.
+fn distances<W: TreeKey>(own: &[W]) -> PageRecord {
+    let base = own.first().map_or(0, |key| key.widen());
+    let span = own.last().map_or(0, |key| key.widen().wrapping_sub(base));
+    PageRecord { base, kept: 0, width: PageRecord::width(span), place: 0 }
 }
 
 /// A page, its lines, and its output.

@@ -15,8 +15,6 @@ use pleach_format::classic::{Geometry, PageLevel, TreeWord};
 const TASK_BYTES: usize = 1 << 17;
 /// A level with fewer pages is built page after page, each by all threads.
 const FEW_PAGES: u64 = 64;
-/// The words of the first page of partial keys are doubled while more than one in as many is a false positive.
-pub(super) const FALSE_POSITIVE: usize = 10_000;
 
 /// The plan of a compressed tree, ready to be written.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ fn upper_words<W: TreeWord>(keys: &[W], levels: &[PageLevel]) -> Vec<Vec<W>> {
 }
 
 impl<W: TreeKey> Compressed<W> {
-    /// Plans a tree of ascending keys. O(pages) for distances, O(keys of the first page) for partial keys,
+    /// Plans a tree of ascending keys. O(pages) for distances and for partial keys,
     /// O(keys) for either.
     ///
     /// # Errors
@@ -63,17 +61,19 @@ impl<W: TreeKey> Compressed<W> {
         for (number, level) in pages.paged.levels().iter().enumerate() {
             let words = upper.get(number).map_or(keys, Vec::as_slice);
             let first = records.len();
-            if number == 0 {
-                let (record, count) = pages.first(own(words, level.levels), FALSE_POSITIVE);
+            let is_lowest = number + 1 == pages.paged.levels().len();
+            if number == 0 && is_lowest {
+                let (record, count) = pages.first(own(words, level.levels));
                 false_positives = count;
                 records.push(record);
-            } else if form == Form::Partial {
+            } else if form == Form::Partial && is_lowest {
+                // Chosen when the page is written.
                 let record = PageRecord { width: 4, ..PageRecord::default() };
                 records.resize(first + level.last as usize + 1, record);
             } else {
                 let grain = if form == Form::Auto { 1 } else { 4096 };
                 records.extend(parallel::collect(level.last as usize + 1, grain, |page| {
-                    pages.record(own(page_of(words, level, page as u64), level.levels), None)
+                    pages.of_level(number, own(page_of(words, level, page as u64), level.levels))
                 }));
             }
             for (page, record) in records[first..].iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl<W: TreeKey> Compressed<W> {
         self.records.first().map_or(0, |record| record.width)
     }
 
-    /// Returns the number of neighbouring keys of the first page that differ but have the same word.
+    /// Returns the number of neighbouring keys of a tree of one page that differ but have the same word.
     #[must_use]
     pub const fn false_positives(&self) -> usize {
         self.false_positives
@@ -170,7 +170,7 @@ impl<W: TreeKey> Compressed<W> {
         for (page, (&planned, stored)) in (first..).zip(records.iter().zip(stored)) {
             let (part, keys) = (usize::from(page as u64 == level.last), page_of(words, level, page as u64));
             let mut record = planned;
-            if paged.form() == Form::Partial && number > 0 {
+            if paged.form() == Form::Partial && number > 0 && number + 1 == paged.levels().len() {
                 record = self.pages.record(own(keys, level.levels), None);
                 record.place = planned.place;
             }

@@ -11,7 +11,6 @@
 
 use super::keys::Vectors;
 use super::page::{Page, Pages, Scratch, TreeKey, own};
-use super::paged::FALSE_POSITIVE;
 use super::permute::{Shape, fill_lines, permute};
 use super::stream::{Levels, page_of};
 use crate::error::BuildError;
@@ -251,11 +250,7 @@ impl<'a, W: KeyLane + TreeKey, B: ValueLane> Compressed<'a, W, B> {
             levels.raise(number, level, (level.last + 1, 1), &mut |_, count, keys| {
                 let made = parallel::collect(count as usize, grain, |page| {
                     let keys = own(page_of(keys, level, page as u64), level.levels);
-                    planned(if number == 0 {
-                        pages.first(keys, FALSE_POSITIVE).0
-                    } else {
-                        pages.record(keys, None)
-                    })
+                    planned(pages.of_level(number, keys))
                 });
                 list.extend(&made, job.spills)
             })?;

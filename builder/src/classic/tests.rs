@@ -170,20 +170,28 @@ fn compressed_words_of_16_bytes_are_the_geometry() {
 #[test]
 fn first_pages_have_longer_words() {
     // Nibbles of few values tell little: four bytes of them take few of 2^32 values.
-    let tell = |values: u64| -> Vec<u128> {
+    let tell = |count: u64, values: u64| -> Vec<u128> {
         let nibble = |i: u64, at: u64| u128::from(mix(i * 32 + at) % values);
         let mut keys: Vec<u128> =
-            (0..40_000).map(|i| (0..32).fold(0, |key, at| key << 4 | nibble(i, at))).collect();
+            (0..count).map(|i| (0..32).fold(0, |key, at| key << 4 | nibble(i, at))).collect();
         keys.sort_unstable();
         keys
     };
     let geometry =
-        Geometry { keys: 40_000, key_bytes: 16, d_k: 1, d_l: 2, d_p: 12, padded: false, aligned: false };
+        Geometry { keys: 4000, key_bytes: 16, d_k: 1, d_l: 2, d_p: 12, padded: false, aligned: false };
     let partial = (Form::Partial, Prefix::Noncontiguous);
-    for (values, width) in [(16, 4), (2, 8)] {
-        let planned = Compressed::plan(&tell(values), &geometry, partial, Vectors::Best).expect("a plan");
+    for (values, width) in [(16, 4), (4, 8), (2, 16)] {
+        let planned =
+            Compressed::plan(&tell(4000, values), &geometry, partial, Vectors::Best).expect("a plan");
         assert_eq!(planned.first_width(), width, "{values}");
         assert!(planned.false_positives() * 10_000 < 4095, "{}", planned.false_positives());
+    }
+    // Above other pages, words lose nothing.
+    let geometry = Geometry { keys: 40_000, ..geometry };
+    for form in [Form::Partial, Form::Auto] {
+        let how = (form, Prefix::Noncontiguous);
+        let planned = Compressed::plan(&tell(40_000, 16), &geometry, how, Vectors::Best).expect("a plan");
+        assert_eq!((planned.first_width(), planned.false_positives()), (16, 0), "{form:?}");
     }
 }
 

@@ -32,7 +32,7 @@ pub enum Form {
     Full,
     /// As distances, in the narrowest words that hold them.
     Delta,
-    /// As partial keys in words of 4 bytes; those of the first page may be longer.
+    /// As partial keys in words of 4 bytes, in the lowest pages; as distances above them.
     Partial,
     /// In either way, whichever makes the page smallest.
     Auto,

@@ -32,7 +32,7 @@ const SHARED_THREADS: u32 = 512;
 /// Threads per block of the builder.
 const BUILDERS: u32 = 256;
 /// Minimum number of queries for which [`QuerySort::Auto`] sorts.
-const SORTED_MIN: u64 = 1 << 20;
+const SORTED_MIN: u64 = 1 << 21;
 /// Number of entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
 const TOP_MAX: u64 = (64 << 10) / CHILD_BYTES;
 

@@ -91,6 +91,18 @@ impl Algorithm {
 
 /// A tree in a section of the file, and how it is searched. No copy is derived: the device has the section's bytes,
 /// or reads them where the file is mapped.
+///
+/// ```no_run
+/// use pleach::Index;
+/// use pleach_gpu::{Algorithm, Gpu, GpuTable, SectionTree};
+///
+/// // Built with `--layout lines,fast:auto`.
+/// let index = Index::open("ids.pleach")?;
+/// let table = GpuTable::new(&index, &Gpu::open(0)?)?;
+/// let (mut values, mut present) = ([0u64; 2], [0]);
+/// table.get_batch_by(Algorithm::Section(SectionTree::Fast), &[7u64, 9], &mut values, &mut present)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SectionTree {

@@ -187,6 +187,13 @@ pub fn strings(gpu: &Gpu, count: u64) {
     }
 }
 
+/// So many queries that the fastest search of Harmonia's tree sorts them.
+pub fn long_batch(gpu: &Gpu, queries: u64) {
+    let tuples: Vec<(u64, u64)> = (0..100_000).map(|i| (i * 11, mix(i))).collect();
+    let queries: Vec<u64> = (0..queries).map(|i| mix(i) % 1_100_100).collect();
+    check(gpu, "harmonia:64", &tuples, &queries, Residence::Device);
+}
+
 /// A file without the section is refused, by name; an empty one answers.
 pub fn refusals(gpu: &Gpu) {
     let folder = tempfile::tempdir().expect("a folder");

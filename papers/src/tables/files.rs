@@ -25,7 +25,7 @@ const FOLLOWED: u64 = 1 << 16;
 
 /// The steps of Figure 8, words of 4 bytes: depths of blocks, lines and pages, and whether queries come as a batch.
 const STEPS: [(&str, &str, bool); 5] = [
-    ("plain binary tree", "dk=1:dl=1:dp=64", false),
+    ("plain binary tree", "dk=1:dl=1:dp=24", false),
     ("+ pages of 2 MiB", "dk=1:dl=1:dp=19", false),
     ("+ lines", "dk=1:dl=4:dp=19", false),
     ("+ blocks of a line", "dk=4:dl=4:dp=19", false),

@@ -32,7 +32,7 @@ pub struct Costs {
     pub grid: f64,
     /// Computation of a query of a batch, by the spine, per level.
     pub level: f64,
-    /// Computation of a query of a batch, by a tree, per line of it that is known when the line before is compared.
+    /// Computation of a query of a batch, by a tree, per step: about a line.
     pub tree: f64,
     /// Computation of a query that is swept.
     pub sweep: f64,
@@ -119,7 +119,7 @@ impl Default for Costs {
             single: 12.0,
             grid: 5.0,
             level: 4.0,
-            tree: 10.0,
+            tree: 4.0,
             sweep: 6.0,
             scatter: 11.0,
             radix: 15.0,
@@ -225,18 +225,28 @@ impl Shape {
         let table = costs.line_among(self.table_bytes);
         // Lines per query if queries are in order.
         let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
-        let way = |share: f64| self.way.iter().map(|stop| costs.line_among(stop.bytes * share)).sum::<f64>();
+        let way = |share: f64| {
+            self.way.iter().map(|stop| stop.reads * costs.line_among(stop.bytes * share)).sum::<f64>()
+        };
         let is_close = sweep::is_close(self.has_even_grid, n as u64, lines as u64);
         let swept =
             if is_close { costs.sweep } else { compute + way(0.0) } + in_order(lines, n) * costs.near * table;
         match strategy {
             Strategy::OneByOne => {
-                let waits = self.way.iter().map(|stop| Costs::at(&costs.wait, stop.bytes)).sum::<f64>();
+                let waits = self
+                    .way
+                    .iter()
+                    .map(|stop| stop.reads.min(1.0) * Costs::at(&costs.wait, stop.bytes))
+                    .sum::<f64>();
                 n * (costs.single + waits + Costs::at(&costs.wait, self.table_bytes))
             }
             Strategy::Auto | Strategy::Unbuffered if sorted => costs.call + n * swept,
             Strategy::Auto | Strategy::Unbuffered => {
-                let fill = self.way.iter().map(|stop| Costs::at(&costs.wait, stop.bytes)).sum::<f64>()
+                let fill = self
+                    .way
+                    .iter()
+                    .map(|stop| stop.reads.min(1.0) * Costs::at(&costs.wait, stop.bytes))
+                    .sum::<f64>()
                     + Costs::at(&costs.wait, self.table_bytes);
                 costs.call + fill + n * (compute + way(1.0) + table)
             }

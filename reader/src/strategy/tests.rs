@@ -247,6 +247,11 @@ fn plans_follow_the_structure() {
         let plan = plan(structure);
         assert!(plan.estimate_ns_per_query > spine && plan.why.contains(said), "{structure}: {plan:?}");
     }
+    // Of the trees alone, that with the shortest way leads; a node of two lines beats one of nine.
+    let trees = "lines,fast:full,harmonia:64:100,btree:64".parse().expect("a layout");
+    let bytes = build_bytes(&tuples, &BuildOptions::default().with_layout(trees)).expect("a file");
+    let index = Index::from_bytes(bytes).expect("opened");
+    assert_eq!(index.structure(), crate::Structure::Fast);
     // Without any structure, lines are bisected.
     let alone = BuildOptions::default().with_layout("lines".parse().expect("a layout"));
     let index = Index::from_bytes(build_bytes(&tuples, &alone).expect("a file")).expect("opened");

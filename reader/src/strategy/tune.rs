@@ -112,7 +112,7 @@ impl Costs {
             costs.level = (spine.batch / (spine.way + 1) as f64 - costs.line[0]).max(0.1);
         }
         if let Some(tree) = one(Structure::Fast) {
-            let lines = tree.batch - costs.level - (tree.way + 1) as f64 * costs.line[0];
+            let lines = tree.batch - costs.level - (2 * tree.way + 1) as f64 * costs.line[0];
             costs.tree = (lines / tree.steps.max(1.0)).max(0.1);
         }
         let grids: Vec<&Measured> = all.iter().filter(|table| table.structure == Structure::Grid).collect();

@@ -51,8 +51,8 @@ pub fn full<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Vec<u8> {
     bytes
 }
 
-/// The record of a page of these keys, without its place: the narrowest words that its form allows. The first
-/// page of partial keys has words of `first` bytes.
+/// The record of a page of these keys, without its place: the narrowest words that its form allows. A tree of
+/// partial keys that is one page has words of `first` bytes.
 fn record<W: TreeWord>(keys: &[W], form: Form, prefix: Prefix, first: Option<u32>) -> PageRecord {
     let wide: Vec<u128> = keys.iter().map(|key| key.widen()).collect();
     let base = wide.first().copied().unwrap_or(0);
@@ -75,7 +75,7 @@ fn record<W: TreeWord>(keys: &[W], form: Form, prefix: Prefix, first: Option<u32
     panic!("distances are no longer than keys")
 }
 
-/// A compressed tree of any form; the first page of partial keys has words of `first` bytes.
+/// A compressed tree of any form; if it is one page, its partial keys are words of `first` bytes.
 pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32) -> Vec<u8> {
     let key_bytes = paged.geometry().key_bytes;
     let mut bytes = vec![0u8; paged.pages_at() as usize];
@@ -86,7 +86,10 @@ pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32
             let mine: Vec<W> = (0..nodes(level.levels))
                 .filter_map(|rank| key_at((((page << level.levels) + rank + 1) << level.below) - 1))
                 .collect();
-            let mut record = record(&mine, paged.form(), prefix, (number == 0).then_some(first));
+            // Only the lowest pages have partial keys.
+            let is_lowest = number + 1 == paged.levels().len();
+            let form = if is_lowest { paged.form() } else { Form::Delta };
+            let mut record = record(&mine, form, prefix, (number == 0).then_some(first));
             let size = paged.page_bytes(record.width, number, part).expect("a page");
             record.place = paged.place(size, bytes.len() as u64);
             let at = (paged.records()[number] + page) as usize * paged.record_bytes();
