@@ -3,7 +3,7 @@
 use super::*;
 use pleach_format::classic::paged::Prefix;
 use pleach_kit::classic::{
-    Case, each_dropped_nibble, each_forged, each_full, each_packed, full, mix, packed,
+    Case, each_dropped_nibble, each_forged, each_full, each_packed, full, mix, packed_misleading,
 };
 
 /// Checks every instruction set over one tree.
@@ -86,8 +86,9 @@ fn a_long_run_of_equal_words_is_left_fast() {
         aligned: false,
     };
     let paged = Paged::new(geometry, Form::Partial).expect("sound");
-    // As if no page knew better than the first: pages inside the run would keep its low nibbles.
-    let bytes = packed(&keys, &paged, Prefix::Contiguous, 4);
+    // By another writer than ours, and as if no page knew better than the first: pages inside the run would keep its
+    // low nibbles.
+    let bytes = packed_misleading(&keys, &paged, Prefix::Contiguous);
     let tree = Classic::new(&geometry, paged.form(), &bytes, &keys).expect("a tree");
     let queries: Vec<u128> = (0..run).step_by(997).map(|i| 0x8888_8888u128 << 96 | u128::from(i)).collect();
     let mut ranks = vec![0; queries.len()];

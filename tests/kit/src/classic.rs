@@ -77,6 +77,15 @@ fn record<W: TreeWord>(keys: &[W], form: Form, prefix: Prefix, first: Option<u32
 
 /// A compressed tree of any form; if it is one page, its partial keys are words of `first` bytes.
 pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32) -> Vec<u8> {
+    packed_by(keys, paged, prefix, first, false)
+}
+
+/// The same by a writer whose partial keys are in all pages, and may mislead in any.
+pub fn packed_misleading<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix) -> Vec<u8> {
+    packed_by(keys, paged, prefix, 4, true)
+}
+
+fn packed_by<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32, misleads: bool) -> Vec<u8> {
     let key_bytes = paged.geometry().key_bytes;
     let mut bytes = vec![0u8; paged.pages_at() as usize];
     for (number, level) in paged.levels().iter().enumerate() {
@@ -88,7 +97,7 @@ pub fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix, first: u32
                 .collect();
             // Only the lowest pages have partial keys.
             let is_lowest = number + 1 == paged.levels().len();
-            let form = if is_lowest { paged.form() } else { Form::Delta };
+            let form = if is_lowest || misleads { paged.form() } else { Form::Delta };
             let mut record = record(&mine, form, prefix, (number == 0).then_some(first));
             let size = paged.page_bytes(record.width, number, part).expect("a page");
             record.place = paged.place(size, bytes.len() as u64);
@@ -223,8 +232,10 @@ pub fn each_packed<W: TreeWord>(forms: &[Form], mut check: impl FnMut(&Case<'_, 
                     };
                     // Both prefixes with every form, depth and shape, at some of the sizes each.
                     let prefix = if count % 3 == 0 { Prefix::Contiguous } else { Prefix::Noncontiguous };
-                    let what = format!("{name} {geometry:?} {form:?} {prefix:?}");
-                    let bytes = &packed(&keys, &paged, prefix, first);
+                    // By our writer, and by one whose partial keys are in all pages.
+                    let misleads = (count + number) % 4 > 1;
+                    let what = format!("{name} {geometry:?} {form:?} {prefix:?} {misleads}");
+                    let bytes = &packed_by(&keys, &paged, prefix, first, misleads);
                     check(&Case { what, geometry, form, bytes, keys: &keys, queries: &queries });
                 }
             }
@@ -254,9 +265,11 @@ pub fn each_dropped_nibble(mut check: impl FnMut(&Case<'_, u128>)) {
         }
         for (form, first) in [(Form::Partial, 4), (Form::Partial, 8), (Form::Auto, 4)] {
             let paged = Paged::new(geometry, form).expect("sound");
-            let bytes = &packed(&keys, &paged, Prefix::Noncontiguous, first);
-            let what = format!("{mask:x}");
-            check(&Case { what, geometry, form: paged.form(), bytes, keys: &keys, queries: &queries });
+            for misleads in [false, true] {
+                let bytes = &packed_by(&keys, &paged, Prefix::Noncontiguous, first, misleads);
+                let what = format!("{mask:x} {misleads}");
+                check(&Case { what, geometry, form: paged.form(), bytes, keys: &keys, queries: &queries });
+            }
         }
     }
 }
