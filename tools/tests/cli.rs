@@ -357,7 +357,7 @@ fn a_page_of_the_spine_is_shown() {
 fn pages_of_trees_are_shown() {
     let place = Place::new();
     let rows: String = (0..5000u64).map(|i| format!("{},{i}\n", i * i * 1_000_003 + i % 7)).collect();
-    place.write("t.csv", &format!("key,value\n{rows}"));
+    place.write("t.csv", format!("key,value\n{rows}"));
     for (form, said, words) in [
         ("full", "words are whole keys of 8 bytes", "full"),
         ("delta", "words are distances of ", "delta"),

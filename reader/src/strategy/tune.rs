@@ -97,7 +97,8 @@ impl Costs {
     /// Measures this machine on tables with keys and values `u64`, smallest first, in about `budget`.
     ///
     /// Good tables fill a first cache, a second cache, a third cache and more; a small one with a spine alone
-    /// shows the cost of levels, one with a FAST tree alone that of its lines. Costs that the tables do not determine keep their defaults.
+    /// shows the cost of levels, one with a FAST tree alone that of its lines. Costs that the tables do not
+    /// determine keep their defaults.
     ///
     /// # Errors
     /// Those of the look-ups. Tables of other types are ignored.

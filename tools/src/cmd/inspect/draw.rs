@@ -175,7 +175,7 @@ fn draw_levels(header: &Header, text: &mut String) {
     if let Some(short) = &header.short {
         let _ = writeln!(text, "  {}", short_text(short));
     }
-    for tree in super::trees::summary(header) {
+    for tree in super::shapes::summary(header) {
         let _ = writeln!(text, "  {tree}");
     }
     if levels > 0 {

@@ -12,6 +12,7 @@ mod draw;
 mod line;
 mod mapping;
 mod page;
+mod shapes;
 mod trees;
 
 use crate::cli::{Global, InspectArgs, Verify};
@@ -33,7 +34,7 @@ use pleach_format::{FormatError, Header};
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let mut found = Found::read(&args.file)?;
     match (args.page, args.line, args.mapping) {
-        (Some(page), _, _) => match args.structure.unwrap_or_else(|| trees::usual(found.header.as_ref())) {
+        (Some(page), _, _) => match args.structure.unwrap_or_else(|| shapes::usual(found.header.as_ref())) {
             Structure::Spine => found.show_page(page, global),
             tree => found.show_tree_page(tree, page, global),
         },

@@ -5,6 +5,7 @@
 //! and the arrays of the section.
 
 use super::page::key_of;
+use super::shapes::pages;
 use super::{Found, read_at_most};
 use crate::cli::Global;
 use crate::failure::{Code, ExitStatus, Failure};
@@ -13,13 +14,13 @@ use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::stdout;
 use pleach::Structure;
+use pleach_format::Header;
 use pleach_format::btree::{BtreeGeometry, Node};
-use pleach_format::classic::paged::{Form, PageRecord, Paged};
+use pleach_format::classic::paged::{PageRecord, Paged};
 use pleach_format::classic::{PageLevel, nodes};
 use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
 use pleach_format::mask::Mask;
 use pleach_format::view::FastShape;
-use pleach_format::{Header, section::Tag};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
@@ -49,6 +50,77 @@ struct Keys<'a> {
 impl Keys<'_> {
     fn text(&self, word: u128) -> String {
         key_of(self.header, self.mask.as_ref(), self.form, word)
+    }
+}
+
+/// A page of a FAST tree.
+struct FastPage<'t> {
+    shape: FastShape,
+    /// Number in the tree, of so many.
+    number: u64,
+    pages: u64,
+    /// Level of pages, number there, and 1 if it is the last one.
+    depth: usize,
+    page: u64,
+    part: usize,
+    level: &'t PageLevel,
+    /// The level as words of this width lay it out.
+    inner: &'t PageLevel,
+    width: u32,
+    /// First byte in the file.
+    offset: u64,
+}
+
+impl FastPage<'_> {
+    /// Describes its place and its size.
+    fn shown(&self) -> Shown {
+        let (level, geometry) = (self.level, &self.shape.geometry);
+        let bytes = self.inner.slots[self.part] * u64::from(self.width);
+        let full_bytes = level.slots[self.part] * u64::from(geometry.key_bytes);
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "FAST page {} of {}: page {} of page level {}, tree levels {} to {} of {}",
+            self.number,
+            grouped(self.pages),
+            self.page,
+            self.depth,
+            level.above,
+            level.above + level.levels - 1,
+            geometry.levels(),
+        );
+        let _ = writeln!(
+            text,
+            "byte {}, {} bytes; {:.1}% of the {} of full keys",
+            self.offset,
+            grouped(bytes),
+            100.0 * bytes as f64 / full_bytes.max(1) as f64,
+            grouped(full_bytes)
+        );
+        let mut document = Map::new();
+        document.insert("form".to_owned(), self.shape.form.name().into());
+        document.insert("page_level".to_owned(), self.depth.into());
+        document.insert("page_in_level".to_owned(), json::int(self.page));
+        document.insert("tree_levels".to_owned(), json!([level.above, level.above + level.levels]));
+        document.insert("offset".to_owned(), json::int(self.offset));
+        document.insert("page_bytes".to_owned(), json::int(bytes));
+        document.insert("full_bytes".to_owned(), json::int(full_bytes));
+        document.insert("width".to_owned(), self.width.into());
+        Shown { text, document }
+    }
+
+    /// Lists the lines of each depth.
+    fn put_lines(&self, shown: &mut Shown) {
+        let _ = writeln!(shown.text, "\n{:>7} {:>12} {:>13} {:>15}", "depth", "lines", "levels each", "byte");
+        let mut rows = Vec::new();
+        for line in &self.inner.lines {
+            let first = self.offset + line.start[self.part] * u64::from(self.width);
+            let (depth, lines) = (self.level.above + line.above, line.last[self.part] + 1);
+            let _ = writeln!(shown.text, "{depth:>7} {:>12} {:>13} {first:>15}", grouped(lines), line.levels);
+            let (lines, offset) = (json::int(lines), json::int(first));
+            rows.push(json!({ "depth": depth, "lines": lines, "levels": line.levels, "offset": offset }));
+        }
+        shown.document.insert("lines".to_owned(), rows.into());
     }
 }
 
@@ -144,56 +216,15 @@ impl Found<'_> {
                 format!("a record with words of {width} bytes"),
             ));
         };
-        let bytes = inner.slots[part] * u64::from(width);
-        let full_bytes = level.slots[part] * u64::from(key_bytes);
-        let mut text = String::new();
         let pages: u64 = levels.iter().map(|level| level.last + 1).sum();
-        let _ = writeln!(
-            text,
-            "FAST page {number} of {}: page {page} of page level {depth}, tree levels {} to {} of {}",
-            grouped(pages),
-            level.above,
-            level.above + level.levels - 1,
-            shape.geometry.levels(),
-        );
-        let share = bytes as f64 / full_bytes.max(1) as f64;
-        let _ = writeln!(
-            text,
-            "byte {}, {} bytes; {:.1}% of the {} of full keys",
-            at + start,
-            grouped(bytes),
-            100.0 * share,
-            grouped(full_bytes)
-        );
-        let mut document = Map::new();
-        document.insert("form".to_owned(), shape.form.name().into());
-        document.insert("page_level".to_owned(), depth.into());
-        document.insert("page_in_level".to_owned(), json::int(page));
-        document.insert("tree_levels".to_owned(), json!([level.above, level.above + level.levels]));
-        document.insert("offset".to_owned(), json::int(at + start));
-        document.insert("page_bytes".to_owned(), json::int(bytes));
-        document.insert("full_bytes".to_owned(), json::int(full_bytes));
-        document.insert("width".to_owned(), width.into());
-        put_record(record.as_ref(), key_bytes, keys, &mut text, &mut document);
-        // The lines of each depth.
-        let _ = writeln!(text, "\n{:>7} {:>12} {:>13} {:>15}", "depth", "lines", "levels each", "byte");
-        let mut rows = Vec::new();
-        for line in &inner.lines {
-            let first = at + start + line.start[part] * u64::from(width);
-            let lines = line.last[part] + 1;
-            let _ = writeln!(
-                text,
-                "{:>7} {:>12} {:>13} {first:>15}",
-                level.above + line.above,
-                grouped(lines),
-                line.levels
-            );
-            rows.push(json!({ "depth": level.above + line.above, "lines": lines.to_string(), "levels": line.levels, "offset": first.to_string() }));
-        }
-        document.insert("lines".to_owned(), rows.into());
+        let offset = at + start;
+        let found = FastPage { shape, number, pages, depth, page, part, level, inner, width, offset };
+        let mut shown = found.shown();
+        put_record(record.as_ref(), key_bytes, keys, &mut shown.text, &mut shown.document);
+        found.put_lines(&mut shown);
         // The first line, as a tree.
         let levels = inner.lines.first().map_or(0, |line| line.levels);
-        let stored = self.exactly(at + start, nodes(levels) * u64::from(width))?;
+        let stored = self.exactly(offset, nodes(levels) * u64::from(width))?;
         let word = |depth, node| {
             let slot = slot_of(levels, tree.geometry().d_k, depth, node);
             word_text(word_at(&stored, slot, width), record.as_ref(), width, keys)
@@ -201,11 +232,11 @@ impl Found<'_> {
         let drawn: Vec<Vec<String>> = (0..levels.min(DRAWN_LEVELS))
             .map(|depth| (0..1 << depth).map(|node| word(depth, node)).collect())
             .collect();
-        let _ = writeln!(text, "\nthe first line");
-        put_tree(&drawn, &mut text);
+        let _ = writeln!(shown.text, "\nthe first line");
+        put_tree(&drawn, &mut shown.text);
         let drawn: Vec<Value> = drawn.into_iter().map(Value::from).collect();
-        document.insert("first_line".to_owned(), drawn.into());
-        Ok(Some(Shown { text, document }))
+        shown.document.insert("first_line".to_owned(), drawn.into());
+        Ok(Some(shown))
     }
 
     /// Decodes a node of Harmonia's tree; `None` if there is no such node.
@@ -390,21 +421,6 @@ fn place_of(levels: &[PageLevel], number: u64) -> Option<(usize, u64)> {
         .map(|depth| (depth, at))
 }
 
-/// Returns the number of pages or nodes of a structure.
-fn pages(header: &Header, structure: Structure) -> u64 {
-    let of_fast = |shape: FastShape| match (Paged::new(shape.geometry, shape.form), shape.geometry.tree()) {
-        (Some(paged), _) => paged.pages(),
-        (None, Some(tree)) => tree.pages().iter().map(|level| level.last + 1).sum(),
-        (None, None) => 0,
-    };
-    match structure {
-        Structure::Fast => header.fast.map_or(0, |(_, shape)| of_fast(shape)),
-        Structure::Harmonia => header.harmonia.as_ref().map_or(0, |(_, tree)| tree.nodes),
-        Structure::Btree => header.btree.as_ref().map_or(0, |(_, tree)| tree.shape.nodes()),
-        _ => 0,
-    }
-}
-
 /// Names the structures of a file that have pages.
 fn structures(header: &Header) -> String {
     let all = [Structure::Spine, Structure::Fast, Structure::Harmonia, Structure::Btree];
@@ -497,56 +513,4 @@ fn put_regions(regions: &[(&str, u64, u64, String)], shown: &mut Shown) {
         rows.push(json!({ "name": name, "offset": offset.to_string(), "bytes": bytes.to_string() }));
     }
     shown.document.insert("regions".to_owned(), rows.into());
-}
-
-/// Describes the trees of a file, a line each.
-pub(super) fn summary(header: &Header) -> Vec<String> {
-    let mut all = Vec::new();
-    if let Some((_, FastShape { geometry, form, bytes })) = header.fast {
-        let levels = counted(geometry.levels().into(), "level");
-        let padded = if geometry.padded { "padded" } else { "packed" };
-        let aligned = if geometry.aligned { ", pages within huge pages" } else { "" };
-        let keys = match form {
-            Form::Full => "full keys",
-            Form::Delta => "distances",
-            Form::Partial => "partial keys",
-            Form::Auto => "distances or partial keys",
-        };
-        let share = bytes as f64 / (geometry.keys.max(1) * u64::from(geometry.key_bytes)) as f64;
-        all.push(format!(
-            "FAST      {levels}, {} of {keys}, {padded}{aligned}; d_K {}, d_L {}, d_P {}; {:.1}% of the keys' bytes",
-            counted(pages(header, Structure::Fast), "page"),
-            geometry.d_k,
-            geometry.d_l,
-            geometry.d_p,
-            100.0 * share
-        ));
-    }
-    if let Some((_, tree)) = &header.harmonia {
-        all.push(format!(
-            "Harmonia  {}, {} of fanout {}, {} keys each",
-            counted(tree.levels.len() as u64, "level"),
-            counted(tree.nodes, "node"),
-            tree.fanout,
-            tree.node_keys
-        ));
-    }
-    if let Some((_, tree)) = &header.btree {
-        all.push(format!(
-            "B+tree    {}, {} of order {}",
-            counted(tree.shape.levels().len() as u64, "level"),
-            counted(tree.shape.nodes(), "node"),
-            tree.shape.order()
-        ));
-    }
-    all
-}
-
-/// The structure whose page is shown if none is named.
-pub(super) fn usual(header: Option<&Header>) -> Structure {
-    let Some(header) = header.filter(|header| header.section(Tag::SPINE).is_none()) else {
-        return Structure::Spine;
-    };
-    let trees = [Structure::Fast, Structure::Harmonia, Structure::Btree];
-    trees.into_iter().find(|tree| tree.is_in(header)).unwrap_or(Structure::Spine)
 }
