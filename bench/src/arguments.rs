@@ -98,8 +98,8 @@ pub struct BenchArgs {
     /// With keys, gpu-keys and strategies: rules of the keys, such as uniform,shards [default: all]
     #[arg(long, value_name = "D", value_delimiter = ',', value_parser = distribution)]
     pub distributions: Vec<Distribution>,
-    /// With keys, gpu-keys and strategies: compare the search structures of a file, by batches and key by key, in place of other
-    /// engines
+    /// With keys, gpu-keys and strategies: compare the search structures of a file, by batches and key by key,
+    /// in place of other engines
     #[arg(long)]
     pub structures: bool,
     /// With keys: file with the keys to measure, in any format that build reads

@@ -1,8 +1,8 @@
 //! Search in the contiguous B+tree of the paper on search on an APU: [`crate::btree`].
 //!
-//! The tree is the section BTRE of the file, as it lies, or is built on the device from the sorted columns: metadata
-//! and keys, beside the column of values. One thread searches for a query, in the paper's launch (blocks of 256, at most 32,768 threads, several
-//! queries each) or in one that fills the device.
+//! The tree is the section BTRE of the file, as it lies, or is built on the device from the sorted columns:
+//! metadata and keys, beside the column of values. One thread searches for a query, in the paper's launch
+//! (blocks of 256, at most 32,768 threads, several queries each) or in one that fills the device.
 
 use super::search::Search;
 use super::{Algorithm, BtreeForm, SectionTree};
