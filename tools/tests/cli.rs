@@ -421,6 +421,18 @@ fn pages_of_trees_are_shown() {
         .run(&["inspect", "t.pleach", "--structure", "grid", "--page", "0"])
         .fails_with(2, &["spine, fast, harmonia or btree"]);
     place.run(&["inspect", "t.pleach", "--structure", "fast"]).fails_with(2, &["--page"]);
+    // Records that lie about the place and the width of a page.
+    let whole = fs::read(place.path("t.pleach")).expect("readable");
+    let entry = (4096..8192).find(|&at| whole[at..].starts_with(b"FAST")).expect("a section");
+    let section = u64::from_le_bytes(*whole[entry + 8..].first_chunk().expect("eight bytes")) as usize;
+    for (from, said) in [(11, "the record of the page says byte "), (10, "words of 255 bytes")] {
+        let mut forged = whole.clone();
+        forged[section + from..section + 16].fill(0xFF);
+        fs::write(place.path("f.pleach"), forged).expect("written");
+        place
+            .run(&["inspect", "f.pleach", "--page", "0"])
+            .fails_with(4, &[said, "f.pleach", "run pleach fsck"]);
+    }
     // A structure that a file lacks is named with those that it has.
     place
         .with_thousand()

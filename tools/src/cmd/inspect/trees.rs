@@ -8,6 +8,7 @@ use super::page::key_of;
 use super::shapes::pages;
 use super::{Found, read_at_most};
 use crate::cli::Global;
+use crate::errors;
 use crate::failure::{Code, ExitStatus, Failure};
 use crate::message::Message;
 use crate::render::json;
@@ -150,7 +151,14 @@ impl Found<'_> {
             let message = Message::new(format!("no pages of '{structure}'")).at(self.path.display());
             return Err(Failure::new(Code::Failed, message.advise(structures(header))));
         };
-        let Some(shown) = shown.map_err(failed)? else {
+        let shown = shown.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => {
+                let message = Message::new(error.to_string()).advise("run pleach fsck");
+                errors::placed(Code::Damaged, message, self.path)
+            }
+            _ => failed(error),
+        });
+        let Some(shown) = shown? else {
             let message = Message::new(format!("no page {number} of '{structure}'")).at(self.path.display());
             let last = pages(header, structure).saturating_sub(1);
             return Err(Failure::new(
@@ -210,12 +218,14 @@ impl Found<'_> {
             Some(paged) => paged.tree(width),
             None => full.as_ref(),
         };
+        let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
         let Some((tree, inner)) = tree.and_then(|tree| Some((tree, tree.pages().get(depth)?))) else {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                format!("a record with words of {width} bytes"),
-            ));
+            return Err(wrong(format!("the record of the page says words of {width} bytes")));
         };
+        let end = start.checked_add(inner.slots[part] * u64::from(width));
+        if end.is_none_or(|end| end > shape.bytes) {
+            return Err(wrong(format!("the record of the page says byte {start} of {}", shape.bytes)));
+        }
         let pages: u64 = levels.iter().map(|level| level.last + 1).sum();
         let offset = at + start;
         let found = FastPage { shape, number, pages, depth, page, part, level, inner, width, offset };
