@@ -132,7 +132,8 @@ __device__ __forceinline__ Record load_record(const u8* at) {
 #if STORED_BYTES == 16
     record.base = (Wide)__ldg(words + 1) << 64 | __ldg(words);
     u64 after = __ldg(words + 2);
-    record.place = __ldg(words + 3);
+    // A page begins at a multiple of 16, whatever the record says: words are loaded whole.
+    record.place = __ldg(words + 3) & ~(u64)15;
     record.kept = (u32)after;
     record.width = (u32)(after >> 32) & 0xFFu;
 #else

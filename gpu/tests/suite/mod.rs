@@ -311,7 +311,6 @@ pub fn strings(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm]) {
                 assert!(matches!(table, Err(GpuError::Types { .. })));
                 continue;
             }
-            let view = index.strings::<u64>().expect("the types");
             let table = GpuTable::new(&index, gpu).expect("fits");
             let mut queries: Vec<Vec<u8>> = tuples.iter().map(|tuple| tuple.0.clone()).collect();
             for (key, _) in &tuples {
@@ -322,20 +321,32 @@ pub fn strings(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm]) {
                 queries.extend([longer, other, key[..key.len() - 1].to_vec()]);
             }
             queries.extend([Vec::new(), vec![0xFF; 40]]);
-            let (take, words) = (queries.len(), queries.len().div_ceil(64));
-            let (mut wanted, mut there, mut right) = (vec![0; take], vec![0; words], vec![0; take]);
-            view.get_batch(&queries[..], &mut wanted, &mut there).expect("answers");
-            view.lower_bound_batch(&queries[..], &mut right).expect("answers");
-            for &algorithm in algorithms {
-                let (mut values, mut present, mut ranks) = (vec![0; take], vec![0; words], vec![0; take]);
-                table
-                    .get_strings_by(algorithm, &queries[..], &mut values, &mut present)
-                    .unwrap_or_else(|error| panic!("{algorithm:?}: {error}"));
-                assert!(values == wanted && present == there, "{algorithm:?} {count}");
-                table.lower_bound_strings_by(algorithm, &queries[..], &mut ranks).expect("answers");
-                assert!(ranks == right, "{algorithm:?} {count}");
-            }
+            check_strings(&index, &table, algorithms, &queries, &format!("{count} tuples"));
         }
+    }
+}
+
+/// Compares the answers of a table of byte keys with those of the CPU.
+pub fn check_strings(
+    index: &Index,
+    table: &GpuTable<'_>,
+    algorithms: &[Algorithm],
+    queries: &[Vec<u8>],
+    name: &str,
+) {
+    let view = index.strings::<u64>().expect("the types");
+    let (take, words) = (queries.len(), queries.len().div_ceil(64));
+    let (mut wanted, mut there, mut right) = (vec![0; take], vec![0; words], vec![0; take]);
+    view.get_batch(queries, &mut wanted, &mut there).expect("answers");
+    view.lower_bound_batch(queries, &mut right).expect("answers");
+    for &algorithm in algorithms {
+        let (mut values, mut present, mut ranks) = (vec![0; take], vec![0; words], vec![0; take]);
+        table
+            .get_strings_by(algorithm, queries, &mut values, &mut present)
+            .unwrap_or_else(|error| panic!("{algorithm:?}: {error}"));
+        assert!(values == wanted && present == there, "{algorithm:?}, {name}");
+        table.lower_bound_strings_by(algorithm, queries, &mut ranks).expect("answers");
+        assert!(ranks == right, "{algorithm:?}, {name}");
     }
 }
 
