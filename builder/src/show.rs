@@ -26,8 +26,10 @@ impl KeyText {
             KeyType::I32 => signed(i32::decode(word as u32).into()),
             KeyType::I64 => signed(i64::decode(word as u64)),
             KeyType::F64 => f64::decode(word as u64).to_string(),
-            KeyType::U128 if self.form == Some(Form::Uuid) => uuid(word),
-            KeyType::U32 | KeyType::U64 | KeyType::U128 => word.to_string(),
+            KeyType::U32 | KeyType::U64 | KeyType::U128 => match self.form {
+                Some(form) => text(|out| form.put_unsigned(word, out)),
+                None => word.to_string(),
+            },
             // A word holds only part of a byte key.
             KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => format!("{word:x}"),
         }
@@ -39,16 +41,16 @@ impl KeyText {
         if !self.key_type.is_bytes() {
             return self.word(key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
         }
-        match key.try_into() {
-            Ok(number) if self.form == Some(Form::Uuid) => uuid(u128::from_be_bytes(number)),
-            _ => plain(key),
+        match self.form {
+            Some(form) => text(|out| form.put_bytes(key, out)),
+            None => plain(key),
         }
     }
 }
 
-fn uuid(number: u128) -> String {
+fn text(put: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut text = Vec::new();
-    Form::put_uuid(number, &mut text);
+    put(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -80,6 +82,8 @@ mod tests {
             text(KeyType::Fixed(16), "Uuid").bytes(&[0x11; 16]),
             "11111111-1111-1111-1111-111111111111"
         );
+        assert_eq!(text(KeyType::U32, "Ipv4").word(0xc000_0201), "192.0.2.1");
+        assert_eq!(text(KeyType::Bytes, "Hex").bytes(b"ab"), "6162");
         assert!(text(KeyType::Utf8, "").bytes(&[b'a'; 65]).ends_with("a...\""));
     }
 }

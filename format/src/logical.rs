@@ -1,7 +1,7 @@
 //! Logical types: the meaning of the words of a column.
 //!
 //! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid
-//! is 16 bytes. META contains the type as a text ([`Logical::meta`]); people and the command line use a short
+//! is 16 bytes, an address a number of 32 or 128 bits, a sequence of bases one of 128. META contains the type as a text ([`Logical::meta`]); people and the command line use a short
 //! name ([`Logical::name`]).
 //!
 //! - [`matching`] decides whether two columns mean the same, and how to scale the words of each so that equal
@@ -16,9 +16,16 @@
 use crate::record::Record;
 use core::fmt;
 
+mod address;
+mod bases;
+mod digits;
+mod element;
 mod text;
 mod unit;
 
+pub use address::{both_of_v6, v6_of_both};
+pub use bases::canonical;
+pub use element::Element;
 pub use text::{Form, TextError};
 pub use unit::Unit;
 
@@ -52,6 +59,22 @@ pub enum Logical {
     },
     /// 16 bytes that identify something.
     Uuid,
+    /// An IPv4 address, in 32 bits.
+    Ipv4,
+    /// An IPv6 address, in 128 bits.
+    Ipv6,
+    /// An address of either family, in 128 bits: see [`both_of_v6`].
+    Ip,
+    /// Up to 61 DNA bases, in 128 bits.
+    Dna2 {
+        /// A sequence and its reverse complement are the same key, the smaller of the two.
+        is_canonical: bool,
+    },
+    /// A byte string, whose text is its hexadecimal digits.
+    Hex,
+    /// The first digits of a text of hexadecimal digits: so many of them, a number of up to 32 digits, or else
+    /// a byte string.
+    HexDigits(u32),
     /// A record, whose fields have a type each; the text is that of META.
     Record(String),
     /// A type of a later version; the text is that of META.
@@ -82,6 +105,12 @@ impl Logical {
             "Date32" => Self::Date32,
             "Date64" => Self::Date64,
             "Uuid" => Self::Uuid,
+            "Ipv4" => Self::Ipv4,
+            "Ipv6" => Self::Ipv6,
+            "Ip" => Self::Ip,
+            "Dna2" => Self::Dna2 { is_canonical: !arguments.is_empty() },
+            "Hex" if arguments.is_empty() => Self::Hex,
+            "Hex" => Self::HexDigits(digit_count(arguments)?),
             "Time32" => Self::Time32(unit(arguments)?),
             "Time64" => Self::Time64(unit(arguments)?),
             "Duration" => Self::Duration(unit(arguments)?),
@@ -103,7 +132,7 @@ impl Logical {
     }
 
     /// Returns the text for META: `Date32`, `Time64(Microsecond)`, `Timestamp(Second, Some("UTC"))`,
-    /// `Decimal128(15, 2)`, `Uuid`; empty for plain words.
+    /// `Decimal128(15, 2)`, `Uuid`, `Ipv4`, `Dna2(Canonical)`, `Hex(5)`; empty for plain words.
     #[must_use]
     pub fn meta(&self) -> String {
         match self {
@@ -120,12 +149,20 @@ impl Logical {
             }
             Self::Decimal { bits, precision, scale } => format!("Decimal{bits}({precision}, {scale})"),
             Self::Uuid => "Uuid".to_owned(),
+            Self::Ipv4 => "Ipv4".to_owned(),
+            Self::Ipv6 => "Ipv6".to_owned(),
+            Self::Ip => "Ip".to_owned(),
+            Self::Dna2 { is_canonical: false } => "Dna2".to_owned(),
+            Self::Dna2 { is_canonical: true } => "Dna2(Canonical)".to_owned(),
+            Self::Hex => "Hex".to_owned(),
+            Self::HexDigits(count) => format!("Hex({count})"),
             Self::Record(text) | Self::Unknown(text) => text.clone(),
         }
     }
 
     /// Returns the type with this name on the command line: `date`, `time[us]`, `timestamp[us]`,
-    /// `timestamp[us,UTC]`, `duration[us]`, `decimal(10,2)`, `uuid`. The default unit is `us`.
+    /// `timestamp[us,UTC]`, `duration[us]`, `decimal(10,2)`, `uuid`, `ipv4`, `ipv6`, `ip`, `dna2`,
+    /// `dna2:canonical`, `hex`, `hex:5`. The default unit is `us`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let (head, inner) = match name.split_once('[') {
@@ -140,6 +177,15 @@ impl Logical {
             "date" if inner.is_none() => Self::Date32,
             "date" if inner == Some("ms") => Self::Date64,
             "uuid" if inner.is_none() => Self::Uuid,
+            "ipv4" if inner.is_none() => Self::Ipv4,
+            "ipv6" if inner.is_none() => Self::Ipv6,
+            "ip" if inner.is_none() => Self::Ip,
+            "dna2" if inner.is_none() => Self::Dna2 { is_canonical: false },
+            "dna2:canonical" if inner.is_none() => Self::Dna2 { is_canonical: true },
+            "hex" if inner.is_none() => Self::Hex,
+            _ if head.starts_with("hex:") && inner.is_none() => {
+                Self::HexDigits(digit_count(head.strip_prefix("hex:")?)?)
+            }
             "time" => match unit(inner)? {
                 coarse @ (Unit::Second | Unit::Millisecond) => Self::Time32(coarse),
                 fine => Self::Time64(fine),
@@ -174,8 +220,8 @@ impl Logical {
     }
 
     /// Examples of names, for messages.
-    pub const NAMES: &'static str =
-        "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid";
+    pub const NAMES: &'static str = "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid \
+                                     ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical";
 
     /// Returns the name for people; empty for plain words. A text of a later version is returned unchanged.
     #[must_use]
@@ -191,21 +237,51 @@ impl Logical {
             Self::Decimal { bits: 128, precision, scale } => format!("decimal({precision},{scale})"),
             Self::Decimal { bits, precision, scale } => format!("decimal{bits}({precision},{scale})"),
             Self::Uuid => "uuid".to_owned(),
+            Self::Ipv4 => "ipv4".to_owned(),
+            Self::Ipv6 => "ipv6".to_owned(),
+            Self::Ip => "ip".to_owned(),
+            Self::Dna2 { is_canonical: false } => "dna2".to_owned(),
+            Self::Dna2 { is_canonical: true } => "dna2:canonical".to_owned(),
+            Self::Hex => "hex".to_owned(),
+            Self::HexDigits(count) => format!("hex:{count}"),
             Self::Record(text) | Self::Unknown(text) => text.clone(),
         }
     }
 
-    /// Returns the name of the word type that this type requires; `None` if it is not restricted here.
+    /// Returns the name of the type in which keys of this type are stored; `None` if it is not restricted.
     #[must_use]
-    pub const fn words(&self) -> Option<&'static str> {
-        match self {
-            Self::Date32 | Self::Time32(_) => Some("i32"),
+    pub fn key_words(&self) -> Option<String> {
+        let name = match self {
+            Self::Date32 | Self::Time32(_) => "i32",
             Self::Date64
             | Self::Time64(_)
             | Self::Timestamp(..)
             | Self::Duration(_)
-            | Self::Decimal { .. } => Some("i64"),
-            Self::Plain | Self::Uuid | Self::Record(_) | Self::Unknown(_) => None,
+            | Self::Decimal { .. } => "i64",
+            Self::Ipv4 | Self::HexDigits(1..=8) => "u32",
+            Self::HexDigits(9..=16) => "u64",
+            Self::Uuid | Self::Ipv6 | Self::Ip | Self::Dna2 { .. } | Self::HexDigits(17..=32) => "u128",
+            Self::Hex => "bytes",
+            Self::HexDigits(count) => return Some(format!("bytes{}", count / 2)),
+            Self::Plain | Self::Record(_) | Self::Unknown(_) => return None,
+        };
+        Some(name.to_owned())
+    }
+
+    /// Returns the name of the type in which values and fields of this type are stored: that of keys, but 16
+    /// bytes for numbers of 128 bits.
+    #[must_use]
+    pub fn value_words(&self) -> Option<String> {
+        self.key_words().map(|name| if name == "u128" { "bytes16".to_owned() } else { name })
+    }
+
+    /// Reports whether columns of a type can have this meaning, as keys or as values.
+    #[must_use]
+    pub fn fits(&self, words: &str) -> bool {
+        match self.key_words() {
+            None => true,
+            Some(wanted) if wanted == "u128" => matches!(words, "u128" | "bytes16"),
+            Some(wanted) => wanted == words,
         }
     }
 
@@ -220,6 +296,12 @@ impl Logical {
             Self::Duration(unit) => Form::Duration(*unit),
             Self::Decimal { precision, scale, .. } => Form::Decimal(*precision, *scale),
             Self::Uuid => Form::Uuid,
+            Self::Ipv4 => Form::Ipv4,
+            Self::Ipv6 => Form::Ipv6,
+            Self::Ip => Form::Ip,
+            Self::Dna2 { is_canonical } => Form::Bases(*is_canonical),
+            Self::Hex => Form::Hex,
+            Self::HexDigits(count) => Form::Digits(*count),
             Self::Plain | Self::Record(_) | Self::Unknown(_) => return None,
         })
     }
@@ -229,6 +311,13 @@ impl fmt::Display for Logical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
+}
+
+/// Reads the number of digits of a key type: without sign or leading zeros, even if it is not a number.
+fn digit_count(text: &str) -> Option<u32> {
+    let is_plain = !text.starts_with(['0', '+']) && text.len() <= 6;
+    let count = text.parse().ok().filter(|count| is_plain && (1..=digits::DIGITS_MAX).contains(count))?;
+    (count <= digits::NUMBER_DIGITS || count % 2 == 0).then_some(count)
 }
 
 fn unescaped(text: &str) -> String {
@@ -256,13 +345,8 @@ impl Meaning {
     pub fn new(words: impl fmt::Display, meta: &str) -> Self {
         let words = words.to_string();
         let logical = match Logical::of_meta(meta) {
-            logical if logical.words().is_some_and(|wanted| wanted != words) => {
-                Logical::Unknown(meta.to_owned())
-            }
-            Logical::Uuid if !matches!(words.as_str(), "u128" | "bytes16") => {
-                Logical::Unknown(meta.to_owned())
-            }
-            logical => logical,
+            logical if logical.fits(&words) => logical,
+            _ => Logical::Unknown(meta.to_owned()),
         };
         Self { words, logical }
     }
@@ -336,7 +420,7 @@ pub fn matching(left: &Meaning, right: &Meaning) -> Option<Common> {
         // The units are equal. The types may differ in the zone, which is only shown, or in the number of
         // digits.
         (1, 1) => {
-            if left.words != right.words && left.logical.words().is_none() {
+            if left.words != right.words && left.logical.form().is_none_or(|form| !form.is_signed()) {
                 return None;
             }
             let is_left = left.words >= right.words && precision(&left.logical) >= precision(&right.logical);

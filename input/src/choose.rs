@@ -148,6 +148,18 @@ fn possible(natural: &Natural, key: bool) -> String {
     alternatives(names)
 }
 
+/// Reports whether elements of this kind are those of a logical type, without being texts of it.
+fn holds_elements(kind: Kind, logical: &Logical) -> bool {
+    match (logical, kind) {
+        // As they are on the network and in other libraries.
+        (Logical::Uuid | Logical::Ipv6, Kind::Fixed(16)) => true,
+        (Logical::Ipv4, Kind::U32 | Kind::U64 | Kind::I64) => true,
+        (Logical::Hex, Kind::Fixed(_) | Kind::Bytes) => true,
+        (Logical::HexDigits(count @ 33..), Kind::Fixed(bytes)) => *count == 2 * u32::from(bytes),
+        _ => false,
+    }
+}
+
 /// Returns the target, if the column can become it, and the logical type that is kept: an explicit type turns
 /// a logical type into plain numbers.
 pub(crate) fn agreed(
@@ -164,12 +176,12 @@ pub(crate) fn agreed(
         && (*logical != Logical::Plain || own != Logical::Plain)
     {
         let is_text = natural.kind == Kind::Utf8 && !meant.is_raw;
-        let is_uuid = *logical == Logical::Uuid && natural.kind == Kind::Fixed(16);
+        let is_element = own == Logical::Plain && holds_elements(natural.kind, logical);
         let is_raw = meant.is_raw && own == Logical::Plain && converts(natural, target.kind);
         let from = match ratio(&own, logical) {
             Some(Ratio::ONE) => Some(None),
             Some(ratio) => own.form().map(|form| Some((ratio, form))),
-            None if *logical != Logical::Plain && (is_text || is_uuid || is_raw) => Some(None),
+            None if *logical != Logical::Plain && (is_text || is_element || is_raw) => Some(None),
             None => None,
         };
         let Some(from) = from else {

@@ -2,7 +2,7 @@
 
 use crate::kind::{Kind, Target};
 use crate::text::whole;
-use pleach_format::logical::{Form, TextError};
+use pleach_format::logical::{Element, Form, TextError};
 use pleach_format::{Key, Value};
 use std::fmt;
 
@@ -36,11 +36,21 @@ pub(crate) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
 #[cold]
 #[inline(never)]
 fn parse_meant(text: &[u8], form: Form, target: Target) -> Result<u128, TextProblem> {
-    if form == Form::Uuid {
-        return Form::read_uuid(text).ok_or(TextProblem::Meaning(form, TextError::Form));
-    }
     let problem = |error| TextProblem::Meaning(form, error);
-    let number = form.read(text).map_err(problem)?;
+    let number = match form.element(text).map_err(problem)? {
+        Element::Signed(number) => number,
+        Element::Unsigned(number) => {
+            let fits = match target.kind {
+                Kind::U32 => u32::try_from(number).is_ok(),
+                Kind::U64 => u64::try_from(number).is_ok(),
+                Kind::U128 => true,
+                _ => false,
+            };
+            return if fits { Ok(number) } else { Err(problem(TextError::Range)) };
+        }
+        // Byte strings are no words; [`crate::strings`] takes them.
+        Element::Bytes(_) => return Err(problem(TextError::Form)),
+    };
     if !form.holds(number) {
         return Err(problem(TextError::Range));
     }
@@ -51,7 +61,8 @@ fn parse_meant(text: &[u8], form: Form, target: Target) -> Result<u128, TextProb
     bits.map(|bits| u128::from(bits ^ target.flip())).ok_or(problem(TextError::Range))
 }
 
-fn trim(mut field: &[u8]) -> &[u8] {
+/// Returns a field without the spaces and tabs around it.
+pub(crate) fn trim(mut field: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = field {
         field = rest;
     }

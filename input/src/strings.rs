@@ -5,9 +5,10 @@
 //! uuids and hashes.
 
 use crate::kind::{Kind, Target};
-use crate::parse::{Shown, TextProblem, parse};
+use crate::parse::{Shown, TextProblem, parse, trim};
 use crate::problem::{fault, missing, nan_key, place, problem};
 use pleach_builder::{Column, SourceError};
+use pleach_format::logical::{Element, TextError};
 use pleach_format::types::KEY_BYTES_MAX;
 
 /// Problem of a byte string.
@@ -67,9 +68,17 @@ pub(crate) fn append<'a>(
 #[inline]
 fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<(), StringProblem> {
     match out {
-        Column::Bytes(out) if valid && target.form.is_some() => {
-            let number = parse(string, target).map_err(StringProblem::NotANumber)?;
-            out.push(&number.to_be_bytes());
+        Column::Bytes(out) if let Some(form) = target.form.filter(|_| valid) => {
+            let problem = |error| StringProblem::NotANumber(TextProblem::Meaning(form, error));
+            match form.element(trim(string)).map_err(problem)? {
+                Element::Bytes(bytes) => {
+                    check(&bytes, false, target)?;
+                    out.push(&bytes);
+                }
+                // Numbers of 128 bits as values.
+                Element::Unsigned(number) => out.push(&number.to_be_bytes()),
+                Element::Signed(_) => return Err(problem(TextError::Form)),
+            }
             Ok(())
         }
         Column::U32(words) if valid && target.form.is_some() => {
@@ -166,10 +175,7 @@ pub(crate) fn misfit_of_text(
     let (shown, bytes, wanted) = (Shown(field), field.len(), target.kind.bounds());
     let text = fault(
         format!("{shown} has {bytes} bytes and does not fit {wanted}"),
-        format!(
-            "if these are hexadecimal digits, write \\x before them, else choose another type with {}",
-            target.option()
-        ),
+        format!("if these are hexadecimal digits, give {0} hex, else another type with {0}", target.option()),
     );
     problem(input, place(row, label), text)
 }

@@ -84,6 +84,16 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         self.plan.as_ref()
     }
 
+    /// Returns the searches for words.
+    pub(crate) fn searches(&self) -> &Searches<'a, K::Word, V::Bits> {
+        &self.searches
+    }
+
+    /// Reports whether the file has values of this type in its lines.
+    pub(crate) fn has_values(&self) -> bool {
+        self.searches.has_values()
+    }
+
     fn locate_verified(&self, verified: &Verified<'_>, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
         let rank = verified.lower_bound(self.index.structure(), query)?;
         let hit = match view::tuple::<K::Word, _>(verified.header, verified, rank)? {

@@ -8,13 +8,15 @@
 use crate::arch::Isa;
 use crate::search::descent::{GROUP, Hit};
 use crate::search::engine::{Engine, Hits, Presence, PutHits, Ranks, Values, engine};
+use crate::search::neighbors::Tuples;
 use crate::search::plan::Plan;
 use pleach_format::Short;
 use pleach_format::key::{Bits, Word};
+use pleach_format::line;
 use pleach_format::short::Seek;
 
 /// Queries that are translated at a time; a multiple of 64.
-const PIECE: usize = 2048;
+pub(crate) const PIECE: usize = 2048;
 
 /// Searches for keys alone, for each width of the file's values.
 #[derive(Clone, Copy)]
@@ -55,6 +57,25 @@ impl<W: Word> KeyEngine<W> {
                 put(first, &bared[..hits.len()]);
             }));
         });
+    }
+}
+
+impl<W: Word, B: Bits> Tuples<'_, W, B> {
+    /// Makes the tuple of a query the last one of the file.
+    #[cold]
+    fn put_last(&mut self, plan: &Plan<'_>, at: usize, short: Option<&Short>) {
+        let geometry = &plan.header.geometry;
+        let rank = plan.tuples - 1;
+        let (line, slot) = geometry.place(rank);
+        let line = plan.tuple_lines.at(line as usize);
+        self.ranks[at] = rank;
+        if let Some(word) = self.words.get_mut(at) {
+            *word = line::whole_key::<W>(line, short, slot);
+        }
+        if let Some(value) = self.values.get_mut(at) {
+            let start = geometry.values_at() + slot * B::BYTES;
+            *value = B::read(&line[start..]);
+        }
     }
 }
 
@@ -110,6 +131,19 @@ impl<W: Word, B: Bits> Stored<W, B> {
 
     fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, ranks: &mut [u64]) {
         any_width!(&self.keys, engine => engine.ranks(plan, queries, flip, &mut Ranks(ranks)));
+    }
+
+    /// Writes the tuples at the lower bounds, or `back` before them.
+    fn neighbors(&self, plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
+        match &self.values {
+            Some(engine) => engine.neighbors(plan, queries, back, tuples),
+            None => {
+                let Tuples { ranks, words, .. } = tuples;
+                any_width!(&self.keys, engine => {
+                    engine.neighbors(plan, queries, back, Tuples { ranks, words, values: &mut [] });
+                });
+            }
+        }
     }
 }
 
@@ -175,6 +209,38 @@ impl<'a, W: Word, B: Bits> Searches<'a, W, B> {
     /// Writes the ranks of lower bounds. Each query is xor-ed with `flip`.
     pub(crate) fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, ranks: &mut [u64]) {
         any_words!(self, searches => searches.ranks(plan, queries, flip, ranks));
+    }
+
+    /// Writes the last tuple at or below each of up to [`PIECE`] words, or the first one at or above it. Writes no
+    /// values if those of the file have another width.
+    pub(crate) fn neighbors(
+        &self,
+        plan: &Plan<'_>,
+        queries: &[W],
+        is_floor: bool,
+        mut tuples: Tuples<'_, W, B>,
+    ) {
+        match self {
+            Self::Full(stored) if is_floor => {
+                // The tuple before the lower bound of the next word is the last one at or below a word.
+                let mut nexts = [W::default(); PIECE];
+                let mut has_last = false;
+                for (next, &query) in nexts.iter_mut().zip(queries) {
+                    *next = query.successor().unwrap_or(W::MAX);
+                    has_last |= query == W::MAX;
+                }
+                let Tuples { ranks, words, values } = &mut tuples;
+                let reborrowed = Tuples { ranks, words, values };
+                stored.neighbors(plan, &nexts[..queries.len()], 1, reborrowed);
+                if has_last {
+                    let is_last = |at: &usize| queries[*at] == W::MAX;
+                    (0..queries.len()).filter(is_last).for_each(|at| tuples.put_last(plan, at, None));
+                }
+            }
+            Self::Full(stored) => stored.neighbors(plan, queries, 0, tuples),
+            Self::Four(searches) => searches.neighbors(plan, queries, is_floor, tuples),
+            Self::Eight(searches) => searches.neighbors(plan, queries, is_floor, tuples),
+        }
     }
 
     /// Reports whether the file's values have the width of `B`.
@@ -355,6 +421,49 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
                     ranks[at] = plan.tuples;
                 }
             });
+        }
+    }
+
+    fn neighbors<W: Word>(
+        &self,
+        plan: &Plan<'_>,
+        queries: &[W],
+        is_floor: bool,
+        mut tuples: Tuples<'_, W, B>,
+    ) {
+        let mut piece = Piece::<S>::new();
+        piece.translate(self.short, queries, W::default(), true);
+        let mut has_last = false;
+        if is_floor {
+            // The word in the place of a query that has none is already that of the next key.
+            for (at, word) in piece.words[..queries.len()].iter_mut().enumerate() {
+                let is_gap = piece.has_gaps && piece.gaps[at / 64] >> (at % 64) & 1 != 0;
+                has_last |= *word == S::MAX;
+                let next = word.successor().unwrap_or(S::MAX);
+                *word = if is_gap { *word } else { next };
+            }
+        }
+        let mut words = [S::default(); PIECE];
+        let wanted = tuples.words.len().min(queries.len());
+        let (ranks, values) = (&mut *tuples.ranks, &mut *tuples.values);
+        let found = Tuples { ranks, words: &mut words[..wanted], values };
+        self.stored.neighbors(plan, &piece.words[..queries.len()], u64::from(is_floor), found);
+        for (to, word) in tuples.words.iter_mut().zip(&words) {
+            *to = self.short.key(word.low_u64());
+        }
+        if piece.has_gaps || has_last {
+            for (at, &query) in queries.iter().enumerate() {
+                let is_last = match self.short.seek(query) {
+                    Seek::End => true,
+                    Seek::Word(word) => is_floor && S::from_u64(word) == S::MAX,
+                    Seek::Before(_) => false,
+                };
+                if is_last && is_floor {
+                    tuples.put_last(plan, at, Some(self.short));
+                } else if is_last {
+                    tuples.ranks[at] = plan.tuples;
+                }
+            }
         }
     }
 }

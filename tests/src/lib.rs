@@ -3,6 +3,7 @@
 pub mod adversarial;
 pub mod fault;
 pub mod model;
+pub mod near;
 pub mod roam;
 pub mod trees;
 pub mod whole;

@@ -6,6 +6,7 @@ use pleach_format::Word;
 use pleach_format::meta::Meta;
 use pleach_tests::generate::{Random, Shape, mix};
 use pleach_tests::naive::{self, Grid};
+use pleach_tests::near;
 use pleach_tests::{figure, is_long};
 use std::fmt::Debug;
 
@@ -79,6 +80,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
     // The answers of the loop, one by one and in batches.
     let mut compared = queries.len() as u64 * 11;
     assert_eq!(found, expected_found, "{what}");
+    compared += near::check(&view, tuples, &queries, what);
     if !queries.len().is_multiple_of(64) {
         assert_eq!(present[queries.len() / 64] >> (queries.len() % 64), 0, "{what}: bits past the end");
     }
@@ -109,6 +111,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
             assert_eq!(values[i], expected.unwrap_or_default(), "{what}: in order, query {i} = {query:?}");
         }
         compared += queries.len() as u64 * 3;
+        compared += near::check(&view, tuples, &queries, &format!("{what}: in order"));
     }
 
     // Ranges, from both ends, and the extremes.

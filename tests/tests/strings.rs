@@ -1,7 +1,7 @@
 //! Byte keys against a sorted vector: every look-up, every instruction set, every way to build.
 
 use pleach::{
-    FsckOptions, Index, Isa, Key, KeyType, OpenOptions, StringRange, Value, ValueType, Verify, fsck,
+    FsckOptions, Index, Isa, Key, KeyType, Near, OpenOptions, StringRange, Value, ValueType, Verify, fsck,
 };
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, Unique};
@@ -100,6 +100,17 @@ fn check_file(bytes: &[u8], sorted: &Tuples, verify: Verify, isa: Isa) {
         }
     }
     assert_eq!(found, counted);
+    for near in [Near::Floor, Near::Ceiling] {
+        view.near_batch(near, &queries, &mut ranks).unwrap();
+        for (query, &rank) in queries.iter().zip(&ranks) {
+            let expected = match near {
+                Near::Ceiling => sorted.partition_point(|tuple| tuple.0 < *query),
+                _ => sorted.partition_point(|tuple| tuple.0 <= *query).wrapping_sub(1),
+            };
+            let expected = if expected < sorted.len() { expected as u64 } else { u64::MAX };
+            assert_eq!(rank, expected, "{near:?} of {query:?} among {} keys, {isa} {verify}", sorted.len());
+        }
+    }
     assert_eq!(gathered(view.ranks(0..u64::MAX)), *sorted);
     assert_eq!(view.min().unwrap().as_ref(), sorted.first());
     assert_eq!(view.max().unwrap().as_ref(), sorted.last());

@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum_json, put_meant, put_meant_json};
 use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
-use pleach_format::logical::{Form, TextError};
+use pleach_format::logical::{Element, Form, TextError};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::ops::Range;
 use std::path::Path;
@@ -114,21 +114,34 @@ impl<'a> Any<'a> {
         KeyLines::open(path, self.index)
     }
 
-    /// Returns the ranks of the tuples whose keys begin with a prefix. A prefix of texts is written as it is,
-    /// one of bytes in hexadecimal digits, possibly an odd number of them. `bytesN` keys may hold text; the
+    /// Returns the ranks of the tuples whose keys begin with a prefix, or lie in a network of addresses. A
+    /// prefix of texts is written as it is, one of bytes in hexadecimal digits, possibly an odd number of them. `bytesN` keys may hold text; the
     /// prefix is then tried as text, if no key begins with the digits.
     pub fn prefix(&self, prefix: &str) -> Result<Range<u64>, Failure> {
         let key_type = self.index.key_type();
+        if let Some((form, name)) = &self.meant.key
+            && let Some(found) = form.prefix(prefix.as_bytes())
+        {
+            let (low, high) = found.map_err(|error| {
+                let message = Message::new(format!("no {name} key begins with '{prefix}'"));
+                Failure::usage(message.because(Message::of(&form.advice(error))))
+            })?;
+            let key = |number: u128| match key_type.is_bytes() {
+                true => AnyKey::Bytes(number.to_be_bytes().to_vec()),
+                false => AnyKey::Word(number),
+            };
+            return Ok(self.lower_bound(&key(low))?..self.upper_bound(&key(high))?);
+        }
         let ranks = |prefix: &[u8]| self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
         let (digits, may_be_text) = match key_type {
             KeyType::Utf8 => return ranks(&byte_key(key_type, prefix.as_bytes()).map_err(Failure::usage)?),
             KeyType::Fixed(_) | KeyType::Bytes => match prefix.strip_prefix("\\x") {
                 Some(digits) => (digits, false),
-                None => (prefix, key_type != KeyType::Bytes),
+                None => (prefix, key_type != KeyType::Bytes && self.meant.key.is_none()),
             },
             KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
                 let message =
-                    Message::new("--prefix is for byte keys").more(format!("the keys are {key_type}"));
+                    Message::new("--prefix is for byte keys, addresses, digits and DNA").more(format!("the keys are {key_type}"));
                 return Err(Failure::usage(message.advise("give LO and HI for numbers")));
             }
         };
@@ -232,12 +245,14 @@ impl<'a> Any<'a> {
 
 /// Parses the key of a text in its logical form.
 fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextError> {
-    if form == Form::Uuid {
-        let number = Form::read_uuid(text).ok_or(TextError::Form)?;
-        let bytes = || number.to_be_bytes().to_vec();
-        return Ok(if key_type.is_bytes() { AnyKey::Bytes(bytes()) } else { AnyKey::Word(number) });
-    }
-    let word = form.read(text)?;
+    let word = match form.element(text)? {
+        Element::Bytes(bytes) => return Ok(AnyKey::Bytes(bytes)),
+        Element::Unsigned(number) if key_type.is_bytes() => {
+            return Ok(AnyKey::Bytes(number.to_be_bytes().to_vec()));
+        }
+        Element::Unsigned(number) => return Ok(AnyKey::Word(number)),
+        Element::Signed(word) => word,
+    };
     Ok(AnyKey::Word(match key_type {
         KeyType::I32 => i32::try_from(word).map_err(|_| TextError::Range)?.encode().into(),
         KeyType::I64 => word.encode().into(),

@@ -90,18 +90,22 @@ pub struct MeantType<T> {
 }
 
 /// Parses the name of a type, or of a logical type, which determines the stored one.
-fn meant_type<T>(text: &str, uuid: &str, of_name: impl Fn(&str) -> Option<T>) -> Option<MeantType<T>> {
+fn meant_type<T>(
+    text: &str,
+    words: impl Fn(&Logical) -> Option<String>,
+    of_name: impl Fn(&str) -> Option<T>,
+) -> Option<MeantType<T>> {
     if let Some(kind) = of_name(text) {
         return Some(MeantType { kind, logical: None });
     }
     let logical = Logical::of_name(text)?;
-    let kind = of_name(logical.words().unwrap_or(uuid))?;
+    let kind = of_name(&words(&logical)?)?;
     Some(MeantType { kind, logical: Some(logical) })
 }
 
 /// Parses the name of a key type, also of a logical one.
 pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
-    meant_type(text, "u128", KeyType::from_name).ok_or_else(|| {
+    meant_type(text, Logical::key_words, KeyType::from_name).ok_or_else(|| {
         let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
         or_logical(type_refused(text, "key", &known))
     })
@@ -136,11 +140,11 @@ fn parts(text: &str) -> Vec<&str> {
 
 /// Parses the name of a value type, or types of fields separated by commas.
 pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
-    if let Some(one) = meant_type(text, "bytes16", ValueType::from_name) {
+    if let Some(one) = meant_type(text, Logical::value_words, ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
     let parts = parts(text);
-    let field = |part: &&str| meant_type(part, "bytes16", FieldKind::from_name);
+    let field = |part: &&str| meant_type(part, Logical::value_words, FieldKind::from_name);
     let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
     match kinds {
         Some(kinds) => Ok(ValueTypes::Fields(kinds)),

@@ -9,7 +9,7 @@ use pleach_format::record::FieldKind;
 #[must_use]
 pub fn logical_type(plain: DataType, meaning: &Logical) -> DataType {
     match meaning {
-        Logical::Plain | Logical::Unknown(_) | Logical::Record(_) | Logical::Uuid => plain,
+        Logical::Plain | Logical::Unknown(_) | Logical::Record(_) => plain,
         meaning => pleach_input::logical_type(&meaning.meta()).unwrap_or(plain),
     }
 }

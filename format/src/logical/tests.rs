@@ -4,6 +4,9 @@ use super::*;
 
 fn every() -> Vec<Logical> {
     let mut all = vec![Logical::Date32, Logical::Date64, Logical::Uuid];
+    all.extend([Logical::Ipv4, Logical::Ipv6, Logical::Ip, Logical::Hex]);
+    all.extend([false, true].map(|is_canonical| Logical::Dna2 { is_canonical }));
+    all.extend([1, 5, 8, 9, 16, 17, 32, 34, 131_070].map(Logical::HexDigits));
     for unit in Unit::ALL {
         all.extend([Logical::Time32(unit), Logical::Time64(unit), Logical::Duration(unit)]);
         for zone in [None, Some("UTC"), Some("+02:00"), Some("a\"b\\c)"), Some("")] {
@@ -28,7 +31,7 @@ fn metas_and_names_come_back() {
         }
     }
     assert_eq!(Logical::of_meta(""), Logical::Plain);
-    for unknown in ["UInt32", "Date32()", "Decimal128(+5, 2)", "Decimal128(5,2)", "Timestamp(Second)"] {
+    for unknown in ["UInt32", "Hex()", "Hex(05)", "Hex(33)", "Dna2()", "Dna2(canonical)", "Ip(4)", "Ipv4()", "Date32()", "Decimal128(+5, 2)", "Decimal128(5,2)", "Timestamp(Second)"] {
         assert_eq!(Logical::of_meta(unknown), Logical::Unknown(unknown.to_owned()));
     }
     for (name, meta) in [
@@ -44,6 +47,13 @@ fn metas_and_names_come_back() {
         ("decimal(10,2)", "Decimal128(10, 2)"),
         ("decimal(18)", "Decimal128(18, 0)"),
         ("uuid", "Uuid"),
+        ("ipv4", "Ipv4"),
+        ("ipv6", "Ipv6"),
+        ("ip", "Ip"),
+        ("hex", "Hex"),
+        ("hex:5", "Hex(5)"),
+        ("dna2", "Dna2"),
+        ("dna2:canonical", "Dna2(Canonical)"),
     ] {
         assert_eq!(Logical::of_name(name).map(|logical| logical.meta()).as_deref(), Some(meta), "{name}");
     }
@@ -62,6 +72,15 @@ fn metas_and_names_come_back() {
         "decimal(2,3)",
         "decimal(+2,1)",
         "uuid[us]",
+        "ipv4[us]",
+        "hex:0",
+        "hex:",
+        "hex:05",
+        "hex:+5",
+        "hex:33",
+        "hex:131072",
+        "dna2:",
+        "dna2:other",
     ] {
         assert_eq!(Logical::of_name(bad), None, "{bad}");
     }
@@ -141,15 +160,25 @@ fn other_texts_are_refused() {
         ("decimal(10,2)", "1,5", TextError::Form),
         ("decimal(10,2)", "92233720368547758.08", Range),
         ("uuid", "7", TextError::Form),
+        ("ipv4", "::1", TextError::Family),
+        ("ipv6", "192.0.2.1", TextError::Family),
+        ("ip", "192.0.2", TextError::Form),
+        ("hex", "5baa6", TextError::Odd),
+        ("hex:5", "5baa", TextError::Short),
+        ("hex:5", "xbaa6", TextError::Form),
+        ("dna2", "ACGN", TextError::Form),
+        ("dna2", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", TextError::Long),
     ] {
         let form = Logical::of_name(name).and_then(|logical| logical.form()).expect("has texts");
-        assert_eq!(form.read(text.as_bytes()), Err(error), "{text} as {name}");
+        assert_eq!(form.element(text.as_bytes()), Err(error), "{text} as {name}");
+        assert!(!form.advice(error).is_empty() && !error.to_string().is_empty());
     }
     let number = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
-    assert_eq!(Form::read_uuid(b"01234567-89AB-cdef-0123-456789abcdef"), Some(number));
-    assert_eq!(Form::read_uuid(b"0123456789abcdef0123456789abcdef"), Some(number));
+    let uuid = |text: &[u8]| Form::Uuid.element(text);
+    assert_eq!(uuid(b"01234567-89AB-cdef-0123-456789abcdef"), Ok(Element::Unsigned(number)));
+    assert_eq!(uuid(b"0123456789abcdef0123456789abcdef"), Ok(Element::Unsigned(number)));
     for bad in [&b"01234567-89ab-cdef-0123456789abcdef"[..], b"", b"0123456789abcdef0123456789abcdeg"] {
-        assert_eq!(Form::read_uuid(bad), None);
+        assert_eq!(uuid(bad), Err(TextError::Form));
     }
 }
 
@@ -165,7 +194,7 @@ fn every_word_prints_and_reads_back() {
         words.push(state.cast_signed() >> (state >> 58));
     }
     let mut forms: Vec<Form> =
-        every().iter().filter_map(Logical::form).filter(|form| *form != Form::Uuid).collect();
+        every().iter().filter_map(Logical::form).filter(|form| form.is_signed()).collect();
     forms.extend([0, 1, 9, 17, 18, 19, 20, 127, -1, -18, -128].map(|scale| Form::Decimal(38, scale)));
     for form in forms {
         for &word in &words {
@@ -181,9 +210,32 @@ fn every_word_prints_and_reads_back() {
         }
     }
     for number in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
-        let mut text = Vec::new();
-        Form::put_uuid(number, &mut text);
-        assert_eq!((text.len(), Form::read_uuid(&text)), (36, Some(number)));
+        for form in every().iter().filter_map(Logical::form).filter(|form| !form.is_signed()) {
+            let number = match form {
+                Form::Ipv4 => number & u128::from(u32::MAX),
+                Form::Digits(count @ 0..=31) => number & ((1 << (4 * count)) - 1),
+                // The word of a sequence.
+                Form::Bases(is_canonical) => {
+                    let word = number & (u128::MAX << 68) | 30;
+                    if is_canonical { canonical(word) } else { word }
+                }
+                _ => number,
+            };
+            let (mut text, mut stored) = (Vec::new(), Vec::new());
+            form.put_unsigned(number, &mut text);
+            form.put_bytes(&number.to_be_bytes(), &mut stored);
+            let is_bytes = matches!(form, Form::Hex | Form::Digits(33..));
+            let expected = if is_bytes {
+                Element::Bytes(number.to_be_bytes().to_vec())
+            } else {
+                Element::Unsigned(number)
+            };
+            // A number of 32 digits has too few for more.
+            if !matches!(form, Form::Digits(33..)) {
+                assert_eq!(form.element(&text), Ok(expected), "{form:?} {number:x}");
+            }
+            assert!(text == stored || !(is_bytes || form.is_wide()), "{form:?} {number:x}");
+        }
     }
 }
 
@@ -215,8 +267,10 @@ fn days_follow_each_other() {
 
 fn meaning(name: &str) -> Meaning {
     match Logical::of_name(name) {
-        Some(Logical::Uuid) => Meaning::new("u128", "Uuid"),
-        Some(logical) => Meaning::new(logical.words().unwrap_or("i64"), &logical.meta()),
+        Some(logical) => {
+            let words = logical.key_words().unwrap_or_else(|| "i64".to_owned());
+            Meaning::new(words, &logical.meta())
+        }
         None => Meaning::new(name, ""),
     }
 }

@@ -21,6 +21,18 @@ pub enum Form {
     Decimal(u8, i8),
     /// 16 bytes.
     Uuid,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// An address of either family.
+    Ip,
+    /// DNA bases; if true, a sequence and its reverse complement are one, the smaller.
+    Bases(bool),
+    /// Hexadecimal digits of a byte string.
+    Hex,
+    /// The first digits, so many, of a text of hexadecimal digits.
+    Digits(u32),
 }
 
 /// The reason why a text is not a valid word of a type.
@@ -36,15 +48,26 @@ pub enum TextError {
     NoZone,
     /// The text has a zone, but the type has none.
     Zone,
+    /// The address is of the other family.
+    Family,
+    /// The network has bits set behind its length.
+    Host,
+    /// The number of hexadecimal digits is odd.
+    Odd,
+    /// The text has too few digits.
+    Short,
+    /// The text is too long.
+    Long,
 }
 
 const DAY_SECONDS: i128 = 86_400;
 
 impl Form {
-    /// Reads a text as a word. For uuids use [`Form::read_uuid`].
+    /// Reads a text as the word of a signed number. [`Form::element`] reads all types.
     ///
     /// # Errors
-    /// [`TextError`], which says why the text is not valid; always [`TextError::Form`] for uuids.
+    /// [`TextError`], which says why the text is not valid; always [`TextError::Form`] for types whose words
+    /// are not signed numbers.
     pub fn read(self, text: &[u8]) -> Result<i64, TextError> {
         let word = match self {
             Self::Days => {
@@ -81,44 +104,13 @@ impl Form {
                 let word = scaled(digits, scale.into())?;
                 if sign == Some(true) { -word } else { word }
             }
-            Self::Uuid => return Err(TextError::Form),
+            Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => return Err(TextError::Form),
+            Self::Hex | Self::Digits(_) => return Err(TextError::Form),
         };
         i64::try_from(word).map_err(|_| TextError::Range)
     }
 
-    /// Reads a uuid: 32 hexadecimal digits, without hyphens or with hyphens after the 8th, 12th, 16th and
-    /// 20th. Returns `None` if the text has another form.
-    #[must_use]
-    pub fn read_uuid(text: &[u8]) -> Option<u128> {
-        let is_plain = text.len() == 32;
-        if !is_plain && text.len() != 36 {
-            return None;
-        }
-        let mut number = 0_u128;
-        for (at, &byte) in text.iter().enumerate() {
-            if !is_plain && matches!(at, 8 | 13 | 18 | 23) {
-                if byte != b'-' {
-                    return None;
-                }
-                continue;
-            }
-            number = number << 4 | u128::from(char::from(byte).to_digit(16)?);
-        }
-        Some(number)
-    }
-
-    /// Appends the text of a uuid.
-    pub fn put_uuid(number: u128, out: &mut Vec<u8>) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        for at in 0..32 {
-            if matches!(at, 8 | 12 | 16 | 20) {
-                out.push(b'-');
-            }
-            out.push(DIGITS[(number >> (124 - 4 * at) & 15) as usize]);
-        }
-    }
-
-    /// Appends the text of a word.
+    /// Appends the text of the word of a signed number; of other types, its digits.
     pub fn put(self, word: i64, out: &mut Vec<u8>) {
         match self {
             Self::Days => put_date(word, out),
@@ -156,7 +148,7 @@ impl Form {
                 out.push(b's');
             }
             Self::Decimal(_, scale) => put_decimal(word, scale, out),
-            Self::Uuid => {
+            Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) | Self::Hex | Self::Digits(_) => {
                 let _ = write!(out, "{word}");
             }
         }
@@ -173,6 +165,12 @@ impl Form {
             Self::Duration(unit) => format!("duration[{}]", unit.name()),
             Self::Decimal(precision, scale) => format!("decimal({precision},{scale})"),
             Self::Uuid => "uuid".to_owned(),
+            Self::Ipv4 => "IPv4 address".to_owned(),
+            Self::Ipv6 => "IPv6 address".to_owned(),
+            Self::Ip => "IP address".to_owned(),
+            Self::Bases(_) => "DNA sequence".to_owned(),
+            Self::Hex => "text of hexadecimal digits".to_owned(),
+            Self::Digits(count) => format!("text of {count} hexadecimal digits"),
         }
     }
 
@@ -202,6 +200,11 @@ impl Form {
             Self::Decimal(_, scale) if scale <= 0 => "7675",
             Self::Decimal(..) => "7675.0",
             Self::Uuid => "01234567-89ab-cdef-0123-456789abcdef",
+            Self::Ipv4 => "192.0.2.1",
+            Self::Ipv6 => "2001:db8::1",
+            Self::Ip => "192.0.2.1 or 2001:db8::1",
+            Self::Bases(_) => "ACGT",
+            Self::Hex | Self::Digits(_) => "5baa61e4",
         }
     }
 
@@ -210,7 +213,26 @@ impl Form {
     pub fn advice(self, error: TextError) -> String {
         let example = self.example();
         match error {
-            TextError::Form => format!("use {example}"),
+            TextError::Form => match self {
+                Self::Bases(_) => "use the bases A C G T alone".to_owned(),
+                Self::Hex | Self::Digits(_) => "use the digits 0 to 9 and a to f alone".to_owned(),
+                _ => format!("use {example}"),
+            },
+            TextError::Family => {
+                format!("it is an address of the other family: use {example}, or the type ip, which has both")
+            }
+            TextError::Host => "it has bits behind its length: use the first address of the network".to_owned(),
+            TextError::Odd => "it has an odd number of digits: use two for each byte".to_owned(),
+            TextError::Short => match self {
+                Self::Digits(count) => format!("it has too few digits: use {count} or more"),
+                _ => format!("it is too short: use {example}"),
+            },
+            TextError::Long => match self {
+                Self::Bases(_) => {
+                    format!("it has more than {} bases: use shorter ones", super::bases::BASES_MAX)
+                }
+                _ => format!("it is too long: use {example}"),
+            },
             TextError::NoZone => {
                 format!("it has no time zone: use {example}, or another zone such as +02:00")
             }
@@ -241,6 +263,11 @@ impl fmt::Display for TextError {
             Self::Range => "it is outside the range of the type",
             Self::NoZone => "it has no time zone",
             Self::Zone => "it has a time zone",
+            Self::Family => "it is an address of the other family",
+            Self::Host => "it has bits behind its length",
+            Self::Odd => "it has an odd number of digits",
+            Self::Short => "it has too few digits",
+            Self::Long => "it is too long",
         })
     }
 }

@@ -56,9 +56,8 @@ impl Lane for Vec<u64> {
 impl Lane for Vec<u128> {
     type Parsed = u128;
     #[inline(always)]
-    fn parse(block: &[u8], at: usize, target: Target, _: Dialect) -> Option<(u128, usize)> {
-        // A uuid is left to the slow rows.
-        if target.form.is_some() { None } else { wide_number(block, at) }
+    fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(u128, usize)> {
+        if target.form.is_some() { meant(block, at, target, dialect.delimiter) } else { wide_number(block, at) }
     }
     #[inline(always)]
     fn push(&mut self, parsed: u128, _: &[u8]) {
@@ -199,10 +198,15 @@ fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64
 }
 
 fn float(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
+    let (word, end) = meant(block, at, target, delimiter)?;
+    Some((u64::try_from(word).ok()?, end))
+}
+
+/// Parses the text at `at`, as [`parse::parse`] does, up to the end of its field.
+fn meant(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u128, usize)> {
     let ends = |&byte: &u8| byte == delimiter || matches!(byte, b'\n' | b'\r' | b'"');
     let end = at + block[at..].iter().position(ends)?;
-    let word = parse::parse(&block[at..end], target).ok()?;
-    Some((u64::try_from(word).ok()?, end))
+    Some((parse::parse(&block[at..end], target).ok()?, end))
 }
 
 /// Does the same as [`number`] for `u128`, for at most 38 digits.

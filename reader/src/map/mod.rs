@@ -18,6 +18,7 @@ use crate::error::{Error, ReadError, Result};
 use crate::index::{Index, OpenOptions};
 use crate::iter::Range;
 use crate::live::Followed;
+use crate::near::{Near, Tuples};
 use crate::strings::{Queries, StringRange, Strings};
 use crate::typed::Typed;
 use owned::Owned;
@@ -357,6 +358,23 @@ macro_rules! look_ups {
                 self.select(self.lower_bound($key)?)
             }
 
+            /// Returns the last tuple whose key is at most each of many keys; of equal keys the last. Their cache misses
+            /// overlap.
+            ///
+            /// # Errors
+            /// Those of [`Self::get`].
+            pub fn floor_many(&self, keys: $keys) -> Result<Vec<Option<($owned, V)>>> {
+                self.near_many(Near::Floor, keys)
+            }
+            /// Returns the first tuple whose key is at least each of many keys; of equal keys the first. Their cache
+            /// misses overlap.
+            ///
+            /// # Errors
+            /// Those of [`Self::get`].
+            pub fn ceiling_many(&self, keys: $keys) -> Result<Vec<Option<($owned, V)>>> {
+                self.near_many(Near::Ceiling, keys)
+            }
+
             /// Iterates over all tuples in order, from both ends.
             pub fn iter(&self) -> $entries {
                 self.ranks(0..self.len())
@@ -477,6 +495,41 @@ impl<K: Key, V: MapValue> Map<K, V> {
         Ok(Self { view: Owned::<Typed<'static, K, V::Lines>>::of(index)?, record })
     }
 
+    /// Returns the tuple whose key has the smallest distance from `key`; of two the one below. `None` if there are no
+    /// tuples.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
+    pub fn nearest(&self, key: K) -> Result<Option<(K, V)>> {
+        Ok(self.near_many(Near::Nearest, &[key])?.pop().flatten())
+    }
+    /// Runs [`Self::nearest`] for many keys, whose cache misses overlap.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
+    pub fn nearest_many(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
+        self.near_many(Near::Nearest, keys)
+    }
+    fn near_many(&self, near: Near, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
+        let mut ranks = vec![0; keys.len()];
+        let mut found = vec![K::default(); keys.len()];
+        let mut lines = vec![V::Lines::default(); keys.len()];
+        let tuples = Tuples { ranks: &mut ranks, keys: &mut found, values: &mut lines, present: &mut [] };
+        self.view().near_batch(near, keys, tuples).map_err(|error| self.failed(error))?;
+        let ranks = ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank));
+        if !V::IN_LINES {
+            let ranks: Vec<Option<u64>> = ranks.collect();
+            let values = self.values().at_all(&ranks).map_err(|error| self.failed(error))?;
+            return Ok(found.into_iter().zip(values).map(|(key, value)| Some((key, value?))).collect());
+        }
+        let values = self.values();
+        let tuple = |((rank, key), lines): ((Option<u64>, K), V::Lines)| {
+            rank.map(|rank| Ok((key, values.at(rank, lines)?))).transpose()
+        };
+        let tuples = ranks.zip(found).zip(lines).map(tuple);
+        tuples.collect::<Result<_, ReadError>>().map_err(|error| self.failed(error))
+    }
+
     /// Returns the number of tuples whose keys are in a range. Two descents, no scan.
     ///
     /// # Errors
@@ -509,6 +562,16 @@ impl<V: MapValue> BytesMap<V> {
     pub fn from_index(index: Arc<Index>) -> Result<Self> {
         let record = check::<V>(&index, "bytes", index.key_type().is_bytes())?;
         Ok(Self { view: Owned::<Strings<'static, V::Lines>>::of(index)?, record })
+    }
+
+    fn near_many(
+        &self,
+        near: Near,
+        keys: &[impl AsRef<[u8]> + Sync],
+    ) -> Result<Vec<Option<(Vec<u8>, V)>>> {
+        let mut ranks = vec![0; keys.len()];
+        self.view().near_batch(near, keys, &mut ranks).map_err(|error| self.failed(error))?;
+        ranks.into_iter().map(|rank| self.select(rank)).collect()
     }
 
     /// Returns the number of tuples whose keys are in a range. Two descents, no scan.

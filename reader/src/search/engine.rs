@@ -5,6 +5,7 @@
 
 use super::choose;
 use super::descent::{Answers, GROUP, Hit, Output};
+use super::neighbors::{Neighbors, Tuples};
 use super::plan::Plan;
 use crate::arch::{Isa, Simd, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
@@ -18,6 +19,7 @@ pub(crate) struct Engine<W, B> {
     presence: unsafe fn(&Plan<'_>, &[W], W, &mut Presence<'_>),
     ranks: unsafe fn(&Plan<'_>, &[W], W, &mut Ranks<'_>),
     hits: unsafe fn(&Plan<'_>, &[W], W, &mut Hits<'_, B>),
+    neighbors: unsafe fn(&Plan<'_>, &[W], u64, Tuples<'_, W, B>),
 }
 
 impl<W: Word, B: Bits> Engine<W, B> {
@@ -46,6 +48,11 @@ impl<W: Word, B: Bits> Engine<W, B> {
     pub(crate) fn hits(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
         // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.hits)(plan, queries, flip, output) }
+    }
+    /// Writes the tuples at the lower bounds, or `back` before them.
+    pub(crate) fn neighbors(&self, plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
+        unsafe { (self.neighbors)(plan, queries, back, tuples) }
     }
 }
 
@@ -123,7 +130,7 @@ macro_rules! variant {
     ($(#[$feature:meta])* $module:ident, $simd:ty) => {
         mod $module {
             use super::*;
-            // SAFETY (of all five): the caller guarantees a CPU with the features named above, for which all
+            // SAFETY (of all six): the caller guarantees a CPU with the features named above, for which all
             // code inlined here is compiled, as `Simd` requires.
             $(#[$feature])*
             unsafe fn locate<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
@@ -150,9 +157,16 @@ macro_rules! variant {
                 // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
+            $(#[$feature])*
+            unsafe fn neighbors<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
+                let mut output = Neighbors::new(plan, back, tuples);
+                // SAFETY: the caller guarantees the CPU features of this module.
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, W::default(), &mut output) }
+                output.read();
+            }
             /// Makes the engine; the argument proves that this CPU has the features named above.
             pub(super) fn engine<W: Word, B: Bits>(_: $simd) -> Engine<W, B> {
-                Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B>, hits }
+                Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B>, hits, neighbors }
             }
         }
     };

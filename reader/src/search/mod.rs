@@ -20,6 +20,7 @@ pub(crate) mod descent;
 pub(crate) mod engine;
 mod grid;
 mod grid_plan;
+pub(crate) mod neighbors;
 pub(crate) mod plan;
 pub(crate) mod sweep;
 mod tree;

@@ -1,4 +1,5 @@
-//! Comparisons of operands with a meaning beyond their number: dates, times, decimals and uuids.
+//! Comparisons of operands with a meaning beyond their number: dates, times, decimals, uuids,
+//! addresses, hexadecimal digits and DNA.
 
 use super::check::{Checker, Typed};
 use super::column::{Leaf, Side};
@@ -7,7 +8,7 @@ use super::operator::{Arithmetic, Comparison};
 use super::parse::{Node, What};
 use super::tree::Test;
 use pleach_format::Meaning;
-use pleach_format::logical::{Form, Ratio, TextError};
+use pleach_format::logical::{Element, Form, Ratio, TextError};
 
 impl Checker<'_> {
     /// Returns the meaning of an operand, if it has one beyond its number or its bytes.
@@ -77,21 +78,19 @@ impl Checker<'_> {
             return self.compare_ints(node, comparison, int, constant);
         }
         let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
-        let wrong = |error| {
+        let wrong = |error: TextError| {
             let what = format!("invalid {} {text:?} ({error})", meaning.logical);
             self.refused(place, what, format!("a text such as \"{}\"", form.example()))
         };
-        match (form, of) {
-            (Form::Uuid, of) => {
-                let number = Form::read_uuid(text.as_bytes()).ok_or_else(|| wrong(TextError::Form))?;
-                match of {
-                    Typed::TextLeaf(leaf) => Ok(Test::Text(comparison, leaf, number.to_be_bytes().to_vec())),
-                    Typed::Int(int) => self.compare_ints(node, comparison, int, self.constant(place, number)),
-                    _ => Err(refused(&constant)),
-                }
+        match (form.element(text.as_bytes()).map_err(wrong)?, of) {
+            (Element::Unsigned(number), Typed::TextLeaf(leaf)) => {
+                Ok(Test::Text(comparison, leaf, number.to_be_bytes().to_vec()))
             }
-            (_, Typed::Int(int)) => {
-                let word = form.read(text.as_bytes()).map_err(wrong)?;
+            (Element::Bytes(bytes), Typed::TextLeaf(leaf)) => Ok(Test::Text(comparison, leaf, bytes)),
+            (Element::Unsigned(number), Typed::Int(int)) => {
+                self.compare_ints(node, comparison, int, self.constant(place, number))
+            }
+            (Element::Signed(word), Typed::Int(int)) => {
                 self.compare_ints(node, comparison, int, self.signed(place, word.into()))
             }
             _ => Err(refused(&constant)),

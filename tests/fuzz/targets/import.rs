@@ -13,8 +13,20 @@ use std::path::Path;
 use std::sync::Mutex;
 
 /// Logical types that are requested; the first means none.
-const LOGICAL: [&str; 7] =
-    ["", "date", "time[ms]", "timestamp[us,UTC]", "duration[ns]", "decimal(9,2)", "uuid"];
+const LOGICAL: [&str; 12] = [
+    "",
+    "date",
+    "time[ms]",
+    "timestamp[us,UTC]",
+    "duration[ns]",
+    "decimal(9,2)",
+    "uuid",
+    "ipv4",
+    "ip",
+    "hex",
+    "hex:5",
+    "dna2:canonical",
+];
 
 fn options(choices: &[u8; 6]) -> InputOptions {
     let logical = |choice: usize| Logical::of_name(LOGICAL[choice % LOGICAL.len()]);

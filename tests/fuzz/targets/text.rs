@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach_builder::Layout;
-use pleach_format::logical::{Form, Meaning, matching, ratio};
+use pleach_format::logical::{Element, Meaning, matching, ratio};
 use pleach_format::{KeyType, Logical, Record, ValueType};
 use pleach_relation::expr::{ColumnRef, ExprError, Predicate, Projection, Schema, Tuples};
 
@@ -22,12 +22,23 @@ fn means(logical: &Logical, text: &str, choice: u8) {
     let bytes = std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(choice));
     let drawn = i64::from_le_bytes(bytes);
     // Some are words of 4 bytes.
-    let drawn = if logical.words() == Some("i32") { i64::from(drawn as i32) } else { drawn };
+    let drawn =
+        if logical.key_words().as_deref() == Some("i32") { i64::from(drawn as i32) } else { drawn };
     let mut printed = Vec::new();
-    if logical == &Logical::Uuid {
-        if let Some(number) = Form::read_uuid(text.as_bytes()) {
-            Form::put_uuid(number, &mut printed);
-            assert_eq!(Form::read_uuid(&printed), Some(number), "{logical}");
+    if !form.is_signed() {
+        let element = form.element(text.as_bytes());
+        match &element {
+            Ok(Element::Unsigned(number)) => form.put_unsigned(*number, &mut printed),
+            Ok(Element::Bytes(bytes)) => form.put_bytes(bytes, &mut printed),
+            Ok(Element::Signed(_)) => unreachable!("{logical} has no sign"),
+            Err(error) => return assert!(!form.advice(*error).is_empty()),
+        }
+        assert_eq!(form.element(&printed), element, "{logical}");
+        // Numbers and bytes that no text has print, too.
+        form.put_unsigned(u128::from_le_bytes([choice; 16]), &mut printed);
+        form.put_bytes(text.as_bytes(), &mut printed);
+        if let Some(Ok((low, high))) = form.prefix(text.as_bytes()) {
+            assert!(low <= high, "{logical}");
         }
         return;
     }
@@ -49,7 +60,7 @@ fn logical(text: &str, choice: u8) {
         let own = Meaning::new("i64", text);
         assert!(matching(&own, &own).is_some() && ratio(&logical, &logical).is_some());
     }
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 16] = [
         "date",
         "date[ms]",
         "time[s]",
@@ -58,6 +69,14 @@ fn logical(text: &str, choice: u8) {
         "duration[us]",
         "decimal(18,4)",
         "uuid",
+        "ipv4",
+        "ipv6",
+        "ip",
+        "hex",
+        "hex:5",
+        "hex:40",
+        "dna2",
+        "dna2:canonical",
     ];
     let name = NAMES[choice as usize % NAMES.len()];
     means(&Logical::of_name(name).expect("a name"), text, choice);

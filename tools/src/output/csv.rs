@@ -69,11 +69,10 @@ fn put_meant(column: &Numbers<'_>, row: usize, form: Form, out: &mut Vec<u8>) {
     match column {
         Numbers::I32(numbers) => form.put(numbers[row].into(), out),
         Numbers::I64(numbers) => form.put(numbers[row], out),
-        Numbers::U128(numbers) => Form::put_uuid(numbers[row], out),
-        Numbers::Bytes(strings) => {
-            let bytes = strings.get(row).first_chunk().copied().unwrap_or_default();
-            Form::put_uuid(u128::from_be_bytes(bytes), out);
-        }
+        Numbers::U32(numbers) => form.put_unsigned(numbers[row].into(), out),
+        Numbers::U64(numbers) => form.put_unsigned(numbers[row].into(), out),
+        Numbers::U128(numbers) => form.put_unsigned(numbers[row], out),
+        Numbers::Bytes(strings) => form.put_bytes(strings.get(row), out),
         // Other types have no logical form.
         _ => {}
     }

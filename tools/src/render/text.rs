@@ -207,11 +207,10 @@ pub fn put_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
 /// Appends a key or value in its logical form.
 pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     match (form, datum) {
-        (Some(Form::Uuid), Datum::U128(number)) => Form::put_uuid(*number, out),
-        (Some(Form::Uuid), Datum::Bytes(bytes)) => match bytes.first_chunk() {
-            Some(bytes) => Form::put_uuid(u128::from_be_bytes(*bytes), out),
-            None => put_hex(bytes, out),
-        },
+        (Some(form), Datum::U128(number)) => form.put_unsigned(*number, out),
+        (Some(form), Datum::U64(number)) => form.put_unsigned((*number).into(), out),
+        (Some(form), Datum::U32(number)) => form.put_unsigned((*number).into(), out),
+        (Some(form), Datum::Bytes(bytes)) => form.put_bytes(bytes, out),
         (Some(form), Datum::I64(word)) => form.put(*word, out),
         (Some(form), Datum::I32(word)) => form.put((*word).into(), out),
         _ => put_datum(datum, out),

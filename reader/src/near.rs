@@ -1,0 +1,342 @@
+//! The tuples near keys that need not be there: floor, ceiling and nearest, for batches.
+//!
+//! One search finds the lower bounds of a piece of keys and reads the tuples there, or before them, while their lines
+//! are in the first cache (`search/neighbors`). The nearest tuple is the floor or the one after it.
+
+use crate::error::ReadError;
+use crate::search::neighbors::Tuples as Found;
+use crate::strings::{Queries, Strings};
+use crate::typed::Typed;
+use crate::words::PIECE;
+use pleach_format::key::Word;
+use pleach_format::{Key, KeyType, Value};
+use pleach_fsck::pool;
+
+/// Maximum number of queries per task of a parallel batch.
+const TASK: usize = 1 << 14;
+
+/// Which tuple near a key is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Near {
+    /// The last tuple whose key is at most the query: of equal keys the last.
+    Floor,
+    /// The first tuple whose key is at least the query: of equal keys the first.
+    Ceiling,
+    /// The floor or the ceiling, whichever has the smaller distance from the query, and the floor if they have the
+    /// same. Keys are numbers.
+    Nearest,
+}
+
+/// Buffers for the tuples that a batch finds. Each is as long as the queries or longer, or empty, which means that it
+/// is not wanted.
+#[derive(Debug, Default)]
+pub struct Tuples<'b, K, V> {
+    /// Rank of each tuple; [`u64::MAX`] if there is none.
+    pub ranks: &'b mut [u64],
+    /// Its key; the default of the type if there is no tuple.
+    pub keys: &'b mut [K],
+    /// Its value; the default of the type if there is no tuple.
+    pub values: &'b mut [V],
+    /// Bit `i % 64` of word `i / 64` is 1 if there is a tuple for query `i`.
+    pub present: &'b mut [u64],
+}
+
+/// Returns the first part of a buffer, or nothing of an empty one.
+fn part<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {
+    match buffer.len() {
+        0 => Ok(buffer),
+        found => buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found }),
+    }
+}
+
+/// Cuts off the first part of a buffer.
+fn cut<'b, T>(buffer: &mut &'b mut [T], count: usize) -> &'b mut [T] {
+    let whole = std::mem::take(buffer);
+    let (first, rest) = whole.split_at_mut(count.min(whole.len()));
+    *buffer = rest;
+    first
+}
+
+impl<'b, K, V> Tuples<'b, K, V> {
+    fn checked(&mut self, queries: usize) -> Result<Tuples<'_, K, V>, ReadError> {
+        Ok(Tuples {
+            ranks: part("ranks", queries, self.ranks)?,
+            keys: part("keys", queries, self.keys)?,
+            values: part("values", queries, self.values)?,
+            present: part("present", queries.div_ceil(64), self.present)?,
+        })
+    }
+
+    /// Cuts off the buffers of the next queries, a multiple of 64 or all.
+    fn take(&mut self, queries: usize) -> Self {
+        Self {
+            ranks: cut(&mut self.ranks, queries),
+            keys: cut(&mut self.keys, queries),
+            values: cut(&mut self.values, queries),
+            present: cut(&mut self.present, queries.div_ceil(64)),
+        }
+    }
+}
+
+/// Reports whether `above` is nearer to a query than `below`, which is at most the query.
+fn is_nearer<K: Key>(query: K, below: K, above: K) -> bool {
+    let (query, below, above) = (query.encode(), below.encode(), above.encode());
+    if below == query {
+        return false;
+    }
+    match K::TYPE {
+        KeyType::F64 => {
+            let float = |word: K::Word| f64::decode(word.to_u128() as u64);
+            float(above) - float(query) < float(query) - float(below)
+        }
+        // The words of integers have the distances of the integers.
+        _ => above.to_u128() - query.to_u128() < query.to_u128() - below.to_u128(),
+    }
+}
+
+impl<K: Key, V: Value> Typed<'_, K, V> {
+    /// Finds the tuple near each of many keys, on this thread, and returns the number of queries that have one.
+    ///
+    /// O(levels) lines for each, as [`Typed::get_batch`]; cache misses overlap.
+    ///
+    /// ```
+    /// use pleach::{Builder, Map, Near, Tuples};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("tens.pleach");
+    /// Builder::new().build(&path, (1..100u64).map(|number| (10 * number, number)))?;
+    /// let tens: Map<u64, u64> = Map::open(&path)?;
+    /// let (mut keys, mut values) = ([0; 3], [0; 3]);
+    /// let tuples = Tuples { keys: &mut keys, values: &mut values, ..Tuples::default() };
+    /// assert_eq!(tens.typed().near_batch(Near::Floor, &[25, 5, 30], tuples)?, 2);
+    /// assert_eq!((keys, values), ([20, 0, 30], [2, 0, 3]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if a buffer is too short and not empty; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
+    pub fn near_batch(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+        self.near_task(near, keys, tuples.checked(keys.len())?)
+    }
+
+    /// Runs [`Typed::near_batch`] on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// Those of [`Typed::near_batch`].
+    pub fn par_near_batch(
+        &self,
+        near: Near,
+        keys: &[K],
+        mut tuples: Tuples<'_, K, V>,
+    ) -> Result<usize, ReadError> {
+        let mut tuples = tuples.checked(keys.len())?;
+        let task = pool::task_queries(None, keys.len(), TASK);
+        let tasks: Vec<_> = keys.chunks(task).map(|keys| (keys, tuples.take(keys.len()))).collect();
+        pool::sum(None, tasks, |(keys, tuples)| self.near_task(near, keys, tuples))
+    }
+
+    fn near_task(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+        let mut piece = Piece::new();
+        let mut found = 0;
+        for keys in keys.chunks(PIECE) {
+            let to = tuples.take(keys.len());
+            let (wants_keys, wants_values) = (!to.keys.is_empty(), !to.values.is_empty());
+            piece.find(self, near, keys, wants_keys || near == Near::Nearest, wants_values)?;
+            found += piece.put(self.len(), keys.len(), to);
+        }
+        Ok(found)
+    }
+
+    /// Writes the floors or ceilings of up to [`PIECE`] words.
+    fn neighbors(
+        &self,
+        is_floor: bool,
+        words: &[K::Word],
+        tuples: Found<'_, K::Word, V::Bits>,
+    ) -> Result<(), ReadError> {
+        if self.index().verified().is_some() || self.plan().is_none() {
+            return self.neighbors_one_by_one(is_floor, words, tuples);
+        }
+        if let Some(plan) = self.plan() {
+            self.searches().neighbors(plan, words, is_floor, tuples);
+        }
+        self.index().check_mapping()
+    }
+
+    /// Does the same with verified blocks, or in an empty file.
+    fn neighbors_one_by_one(
+        &self,
+        is_floor: bool,
+        words: &[K::Word],
+        tuples: Found<'_, K::Word, V::Bits>,
+    ) -> Result<(), ReadError> {
+        for (at, &word) in words.iter().enumerate() {
+            let key = K::decode(word);
+            let rank = match is_floor {
+                true => self.upper_bound(key)?.wrapping_sub(1),
+                false => self.lower_bound(key)?,
+            };
+            tuples.ranks[at] = rank;
+            if let Some((key, value)) = self.select(rank)? {
+                tuples.words.get_mut(at).into_iter().for_each(|to| *to = key.encode());
+                tuples.values.get_mut(at).into_iter().for_each(|to| *to = value.to_bits());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tuples of a piece of queries.
+struct Piece<K: Key, V: Value> {
+    queries: [K::Word; PIECE],
+    ranks: [u64; PIECE],
+    words: [K::Word; PIECE],
+    values: [V::Bits; PIECE],
+    /// The tuples after those, as keys and values.
+    nexts: Vec<(u64, K, V)>,
+}
+
+impl<K: Key, V: Value> Piece<K, V> {
+    fn new() -> Self {
+        let word = K::Word::default();
+        Self {
+            queries: [word; PIECE],
+            ranks: [0; PIECE],
+            words: [word; PIECE],
+            values: [V::Bits::default(); PIECE],
+            nexts: Vec::new(),
+        }
+    }
+
+    fn find(
+        &mut self,
+        typed: &Typed<'_, K, V>,
+        near: Near,
+        keys: &[K],
+        wants_keys: bool,
+        wants_values: bool,
+    ) -> Result<(), ReadError> {
+        let count = keys.len();
+        self.queries.iter_mut().zip(keys).for_each(|(query, key)| *query = key.encode());
+        let tuples = Found {
+            ranks: &mut self.ranks[..count],
+            words: if wants_keys { &mut self.words[..count] } else { &mut [] },
+            values: if wants_values && typed.has_values() { &mut self.values[..count] } else { &mut [] },
+        };
+        typed.neighbors(near != Near::Ceiling, &self.queries[..count], tuples)?;
+        if near != Near::Nearest {
+            return Ok(());
+        }
+        self.nexts.clear();
+        let ranks: Vec<u64> = self.ranks[..count].iter().map(|rank| rank.wrapping_add(1)).collect();
+        let (mut nexts, mut values) = (vec![K::default(); count], vec![V::default(); count]);
+        typed.select_batch(&ranks, &mut nexts, &mut values)?;
+        for (at, (&query, (&next, &value))) in keys.iter().zip(nexts.iter().zip(&values)).enumerate() {
+            let (has_below, has_above) = (self.ranks[at] < typed.len(), ranks[at] < typed.len());
+            let is_next = has_above && (!has_below || is_nearer(query, K::decode(self.words[at]), next));
+            if is_next {
+                (self.ranks[at], self.words[at], self.values[at]) = (ranks[at], next.encode(), value.to_bits());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the tuples of `count` queries, and returns how many there are.
+    fn put(&mut self, tuples: u64, count: usize, to: Tuples<'_, K, V>) -> usize {
+        let ranks = &self.ranks[..count];
+        let found = ranks.iter().filter(|&&rank| rank < tuples).count();
+        for (word, ranks) in to.present.iter_mut().zip(ranks.chunks(64)) {
+            *word = ranks.iter().enumerate().fold(0, |bits, (at, &rank)| bits | u64::from(rank < tuples) << at);
+        }
+        to.keys.iter_mut().zip(&self.words).for_each(|(to, &word)| *to = K::decode(word));
+        to.values.iter_mut().zip(&self.values).for_each(|(to, &bits)| *to = V::from_bits(bits));
+        to.ranks.copy_from_slice(&ranks[..to.ranks.len()]);
+        if found < count {
+            for at in (0..count).filter(|&at| ranks[at] >= tuples) {
+                to.ranks.get_mut(at).into_iter().for_each(|rank| *rank = u64::MAX);
+                to.keys.get_mut(at).into_iter().for_each(|key| *key = K::default());
+                to.values.get_mut(at).into_iter().for_each(|value| *value = V::default());
+            }
+        }
+        found
+    }
+}
+
+/// The smallest string above each query of a batch: the query and a zero byte.
+struct Nexts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Nexts {
+    fn of<Q: Queries + ?Sized>(queries: &Q, first: usize, count: usize) -> Self {
+        let mut nexts = Self { bytes: Vec::new(), ends: vec![0] };
+        for at in first..first + count {
+            nexts.bytes.extend_from_slice(queries.get(at));
+            nexts.bytes.push(0);
+            nexts.ends.push(nexts.bytes.len());
+        }
+        nexts
+    }
+}
+
+impl Queries for Nexts {
+    fn len(&self) -> usize {
+        self.ends.len() - 1
+    }
+    fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[self.ends[index]..self.ends[index + 1]]
+    }
+}
+
+impl<V: Value> Strings<'_, V> {
+    /// Finds the ranks of the tuples near many keys, on this thread, and returns the number of queries that have one.
+    /// The rank of others is [`u64::MAX`]. Byte strings have no distance: [`Near::Nearest`] is their floor.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
+    pub fn near_batch<Q: Queries + ?Sized>(
+        &self,
+        near: Near,
+        keys: &Q,
+        ranks: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let (needed, length) = (keys.len(), ranks.len());
+        let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found: length })?;
+        if near == Near::Ceiling {
+            self.lower_bound_batch(keys, ranks)?;
+        } else {
+            for (piece, ranks) in ranks.chunks_mut(PIECE).enumerate() {
+                self.lower_bound_batch(&Nexts::of(keys, piece * PIECE, ranks.len()), ranks)?;
+                ranks.iter_mut().for_each(|rank| *rank = rank.wrapping_sub(1));
+            }
+        }
+        let mut found = 0;
+        for rank in ranks {
+            let is_there = *rank < self.len();
+            *rank = if is_there { *rank } else { u64::MAX };
+            found += usize::from(is_there);
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_of_two() {
+        assert!(is_nearer(7_u64, 5, 8) && !is_nearer(6_u64, 5, 8) && !is_nearer(5_u64, 5, 5));
+        assert!(!is_nearer(6_u32, 4, 8), "the floor, if both are as far");
+        assert!(is_nearer(0_i64, i64::MIN, i64::MAX) && !is_nearer(-2_i32, i32::MIN, i32::MAX));
+        assert!(is_nearer(u128::MAX - 1, 0, u128::MAX));
+        assert!(is_nearer(0.5, -1.0, 1.0) && !is_nearer(0.0, -1.0, 1.0));
+        // Infinities are as far from each other as from any number.
+        assert!(!is_nearer(f64::INFINITY, f64::INFINITY, f64::INFINITY));
+        assert!(!is_nearer(1.0, f64::NEG_INFINITY, f64::INFINITY));
+        assert!(is_nearer(1.0, f64::NEG_INFINITY, 1e300));
+    }
+}
