@@ -40,6 +40,14 @@ impl Keys<'_> {
         self.len() == 0
     }
 
+    /// Returns true if key `at` is null.
+    pub(crate) fn is_null(&self, at: usize) -> bool {
+        match self {
+            Self::Numbers(numbers) => numbers.is_null(at),
+            Self::Texts(texts) => texts.is_null(at),
+        }
+    }
+
     /// Returns the type of the keys, for messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -40,8 +40,10 @@ mod error;
 mod gather;
 mod keys;
 mod meaning;
+mod near;
 mod nulls;
 mod numbers;
+mod parsed;
 mod pool;
 #[cfg(feature = "relation")]
 pub mod relation;
@@ -56,6 +58,7 @@ pub use gather::{Column, Gathered};
 pub use keys::{Keys, Texts};
 pub use nulls::Nulls;
 pub use numbers::{Lane, LaneType, Numbers};
+pub use parsed::Parsed;
 pub use pool::Pool;
 pub use room::Shared;
 pub use table::Table;

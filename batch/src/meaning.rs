@@ -1,6 +1,7 @@
 //! What keys of an array mean, and what those of the file do.
 
 use crate::error::{BatchError, Result};
+use crate::parsed::is_number;
 use crate::table::Table;
 use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
 
@@ -12,6 +13,7 @@ impl Table {
     pub fn check_plain(&self, given: &str) -> Result<()> {
         match self.key_meaning() {
             Logical::Plain | Logical::Unknown(_) => Ok(()),
+            meaning if meaning.form().is_some_and(is_number) => Ok(()),
             meaning => Err(BatchError::Refused(format!(
                 "types differ: the keys are {given}, but the file has {meaning} keys: give such keys"
             ))),

@@ -59,6 +59,21 @@ struct ArrowArrayStream {
 
 
 /*
+ The last tuple whose key is at most a key.
+ */
+#define PLEACH_FLOOR 0
+
+/*
+ The first tuple whose key is at least a key.
+ */
+#define PLEACH_CEILING 1
+
+/*
+ The tuple whose key has the smallest distance from a key, of two the lower.
+ */
+#define PLEACH_NEAREST 2
+
+/*
  What a call returns. Later versions may add values.
  */
 typedef enum {
@@ -324,6 +339,18 @@ typedef struct {
    First argument of `progress`.
    */
   void *context;
+  /*
+   Rows with nulls: `error` (by default), `skip` (they are left out) or `default=V` (values become V).
+   */
+  const char *nulls;
+  /*
+   Where the number of rows that were left out for their nulls is written; may be NULL.
+   */
+  uint64_t *skipped_rows;
+  /*
+   Where the number of values that were filled in is written; may be NULL.
+   */
+  uint64_t *filled_values;
 } pleach_build_options;
 
 /*
@@ -331,7 +358,8 @@ typedef struct {
  */
 typedef struct {
   /*
-   Type of the keys: any number, or `PLEACH_BYTES` or `PLEACH_UTF8` for strings.
+   Type of the keys: any number, or `PLEACH_BYTES` or `PLEACH_UTF8` for strings. Texts are also keys of files
+   whose keys are dates, addresses, digits and the like, in the form that the command prints.
    */
   pleach_type key_type;
   /*
@@ -564,6 +592,21 @@ pleach_status pleach_rank(const pleach_index *index,
                           uint8_t *found,
                           size_t found_bytes,
                           uint64_t *hits);
+
+/*
+ Finds the rank of the tuple near each key: `PLEACH_FLOOR` is the last tuple whose key is at most the key,
+ `PLEACH_CEILING` the first one whose key is at least the key, and `PLEACH_NEAREST` the one of them with the smaller
+ distance, of two the floor. The rank is `UINT64_MAX` if there is none, and for a null.
+
+ The caller guarantees:
+ `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody
+ else uses.
+ */
+pleach_status pleach_near(const pleach_index *index,
+                          const pleach_keys *keys,
+                          uint32_t near,
+                          uint64_t *ranks,
+                          size_t ranks_count);
 
 /*
  Searches for the rank of the first tuple whose key is at least each key; the number of tuples if there is none.

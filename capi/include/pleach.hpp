@@ -223,6 +223,14 @@ class Index {
         check(pleach_rank(index_.get(), &raw, ranks.data(), ranks.size(), found.data(), found.bytes(), &found.hits));
         return {std::move(ranks), std::move(found)};
     }
+    std::vector<std::uint64_t> near(const Keys &keys, std::uint32_t near) const {
+        const auto raw = keys.raw();
+        std::vector<std::uint64_t> ranks(raw.count);
+        check(pleach_near(index_.get(), &raw, near, ranks.data(), ranks.size()));
+        return ranks;
+    }
+
+    /// Returns the rank of the first tuple whose key is at least each key.
     std::vector<std::uint64_t> lower_bound(const Keys &keys) const {
         pleach_keys raw = keys.raw();
         std::vector<std::uint64_t> ranks(keys.size());

@@ -5,7 +5,15 @@ use crate::keys::{pleach_keys, with_keys};
 use crate::memory::{given, put, slice, slice_mut};
 use crate::status::{Failure, Result, guard, input, pleach_status};
 use pleach_batch::{Bound, Column, Found, Gathered, Shared, Values};
+use reader::Near;
 use std::ffi::c_void;
+
+/// The last tuple whose key is at most a key.
+pub const PLEACH_FLOOR: u32 = 0;
+/// The first tuple whose key is at least a key.
+pub const PLEACH_CEILING: u32 = 1;
+/// The tuple whose key has the smallest distance from a key, of two the lower.
+pub const PLEACH_NEAREST: u32 = 2;
 
 /// Returns the caller's bitmap for `count` keys; nothing is wanted if it is NULL.
 ///
@@ -62,7 +70,7 @@ pub unsafe extern "C" fn pleach_get(
         }
         // SAFETY: the caller guarantees the keys.
         let count = unsafe {
-            with_keys(keys, |keys, _| Ok(index.table.get(keys, &mut wanted, &mut found, &index.pool())?))
+            with_keys(&index.table, keys, |keys, _| Ok(index.table.get(keys, &mut wanted, &mut found, &index.pool())?))
         }?;
         // SAFETY: the caller guarantees the place.
         unsafe { put(hits, count as u64) };
@@ -108,7 +116,7 @@ pub unsafe extern "C" fn pleach_rank(
         };
         // SAFETY: the caller guarantees the keys.
         let count = unsafe {
-            with_keys(keys, |keys, _| Ok(index.table.rank(keys, ranks, &mut found, &index.pool())?))
+            with_keys(&index.table, keys, |keys, _| Ok(index.table.rank(keys, ranks, &mut found, &index.pool())?))
         }?;
         // SAFETY: the caller guarantees the place.
         unsafe { put(hits, count as u64) };
@@ -129,7 +137,40 @@ unsafe fn bounds(
         // SAFETY: the caller guarantees the index and the ranks.
         let (index, ranks) = unsafe { (given(index, "index")?, slice_mut(ranks, ranks_count, "ranks")?) };
         // SAFETY: the caller guarantees the keys.
-        unsafe { with_keys(keys, |keys, _| Ok(index.table.bounds(keys, bound, ranks, &index.pool())?)) }
+        unsafe { with_keys(&index.table, keys, |keys, _| Ok(index.table.bounds(keys, bound, ranks, &index.pool())?)) }
+    })
+}
+
+/// Finds the rank of the tuple near each key: `PLEACH_FLOOR` is the last tuple whose key is at most the key,
+/// `PLEACH_CEILING` the first one whose key is at least the key, and `PLEACH_NEAREST` the one of them with the smaller
+/// distance, of two the floor. The rank is `UINT64_MAX` if there is none, and for a null.
+///
+/// # Safety
+/// `index` is open; `keys` describes arrays that live during the call; `ranks` has `ranks_count` numbers, which nobody
+/// else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_near(
+    index: *const pleach_index,
+    keys: *const pleach_keys,
+    near: u32,
+    ranks: *mut u64,
+    ranks_count: usize,
+) -> pleach_status {
+    guard(|| {
+        let near = match near {
+            PLEACH_FLOOR => Near::Floor,
+            PLEACH_CEILING => Near::Ceiling,
+            PLEACH_NEAREST => Near::Nearest,
+            _ => {
+                let text = format!("near is {near}: use PLEACH_FLOOR, PLEACH_CEILING or PLEACH_NEAREST");
+                return Err(input(text));
+            }
+        };
+        // SAFETY: the caller guarantees the index and the ranks.
+        let (index, ranks) = unsafe { (given(index, "index")?, slice_mut(ranks, ranks_count, "ranks")?) };
+        let table = &index.table;
+        // SAFETY: the caller guarantees the keys.
+        unsafe { with_keys(table, keys, |keys, _| Ok(table.near(keys, near, ranks, &index.pool())?)) }
     })
 }
 
@@ -182,7 +223,7 @@ pub unsafe extern "C" fn pleach_count(
         let pool = index.pool();
         // SAFETY: the caller guarantees the keys.
         let lows = unsafe {
-            with_keys(low, |keys, count| {
+            with_keys(&index.table, low, |keys, count| {
                 index.table.bounds(keys, Bound::Lower, counts, &pool)?;
                 Ok(count)
             })
@@ -190,7 +231,7 @@ pub unsafe extern "C" fn pleach_count(
         let mut ends = vec![0; lows];
         // SAFETY: the caller guarantees the keys.
         unsafe {
-            with_keys(high, |keys, highs| {
+            with_keys(&index.table, high, |keys, highs| {
                 if highs != lows {
                     return Err(input(format!(
                         "low has {lows} keys and high has {highs}: give as many of both"
@@ -324,7 +365,7 @@ pub unsafe extern "C" fn pleach_get_strings(
         let (table, pool) = (&index.table, index.pool());
         // SAFETY: the caller guarantees the keys.
         let (all, count, keys) = unsafe {
-            with_keys(keys, |keys, keys_count| {
+            with_keys(&index.table, keys, |keys, keys_count| {
                 let mut ranks = vec![0; keys_count];
                 let mut own = vec![0u8; keys_count.div_ceil(8)];
                 let count = table.rank(keys, &mut ranks, &mut Found::Bits(&mut own), &pool)?;

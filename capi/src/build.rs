@@ -24,6 +24,8 @@ pub(crate) unsafe fn build_of(
     let options = unsafe { Options::of(options) }?;
     let mut source = open(&options.input).map_err(BuildError::Source)?;
     pleach_builder::build(&mut *source, file, &options.build(inputs), &options.progress())?;
+    // SAFETY: the caller guarantees the options, and so the places in them.
+    unsafe { options.tell_nulls() };
     Ok(())
 }
 
@@ -56,6 +58,8 @@ pub(crate) unsafe fn rebuild_of(
         })
     };
     rebuild(file, Box::new(changes), &options.rebuild(inputs), &options.progress())?;
+    // SAFETY: the caller guarantees the options, and so the places in them.
+    unsafe { options.tell_nulls() };
     Ok(())
 }
 

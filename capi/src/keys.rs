@@ -3,7 +3,7 @@
 use crate::index::pleach_type;
 use crate::memory::{given, slice};
 use crate::status::{Failure, Result, input, pleach_status};
-use pleach_batch::{Keys, Lane, Nulls, Numbers, Texts};
+use pleach_batch::{Keys, Lane, Nulls, Numbers, Table, Texts};
 use reader::Queries;
 use std::ffi::c_void;
 
@@ -11,7 +11,8 @@ use std::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pleach_keys {
-    /// Type of the keys: any number, or `PLEACH_BYTES` or `PLEACH_UTF8` for strings.
+    /// Type of the keys: any number, or `PLEACH_BYTES` or `PLEACH_UTF8` for strings. Texts are also keys of files
+    /// whose keys are dates, addresses, digits and the like, in the form that the command prints.
     pub key_type: pleach_type,
     /// Number of keys.
     pub count: usize,
@@ -108,11 +109,12 @@ unsafe fn type_number(keys: *const pleach_keys) -> u32 {
     if keys.is_null() { 0 } else { unsafe { keys.cast::<u32>().read() } }
 }
 
-/// Calls `ask` with the keys of the caller.
+/// Calls `ask` with the keys of the caller. Texts are read as the keys of `table` are written.
 ///
 /// # Safety
 /// `keys` is null, or points to a structure that describes arrays which live during the call.
 pub(crate) unsafe fn with_keys<R>(
+    table: &Table,
     keys: *const pleach_keys,
     ask: impl FnOnce(&Keys<'_>, usize) -> Result<R>,
 ) -> Result<R> {
@@ -169,5 +171,14 @@ pub(crate) unsafe fn with_keys<R>(
             "keys.offsets are wrong: string {at} is not inside the data: give ascending offsets"
         )));
     }
-    ask(&Keys::Texts(&Strings { data, offsets, nulls }), keys.count)
+    let strings = Strings { data, offsets, nulls };
+    // Texts of a logical type are addresses, dates or digits; bytes are what the file has.
+    let parsed = match keys.key_type {
+        pleach_type::PLEACH_UTF8 => table.parsed(&strings)?,
+        _ => None,
+    };
+    match parsed {
+        Some(parsed) => parsed.with(|parsed| ask(parsed, keys.count)),
+        None => ask(&Keys::Texts(&strings), keys.count),
+    }
 }

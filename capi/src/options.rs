@@ -1,11 +1,11 @@
 //! Options of builds, and the caller's progress function.
 
-use crate::memory::{options, text};
+use crate::memory::{options, put, text};
 use crate::status::{Result, input};
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions};
 use pleach_builder::{BuildOptions, Layout, Observer, Phase, Unique};
 use pleach_format::logical::Logical;
-use pleach_input::InputOptions;
+use pleach_input::{InputOptions, Nulls};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +61,12 @@ pub struct pleach_build_options {
     pub progress: pleach_progress,
     /// First argument of `progress`.
     pub context: *mut c_void,
+    /// Rows with nulls: `error` (by default), `skip` (they are left out) or `default=V` (values become V).
+    pub nulls: *const c_char,
+    /// Where the number of rows that were left out for their nulls is written; may be NULL.
+    pub skipped_rows: *mut u64,
+    /// Where the number of values that were filled in is written; may be NULL.
+    pub filled_values: *mut u64,
 }
 
 impl pleach_build_options {
@@ -85,6 +91,9 @@ impl pleach_build_options {
         keep: 0,
         progress: None,
         context: std::ptr::null_mut(),
+        nulls: std::ptr::null(),
+        skipped_rows: std::ptr::null_mut(),
+        filled_values: std::ptr::null_mut(),
     };
 }
 
@@ -109,13 +118,19 @@ fn choice<T: Copy>(text: Option<&str>, name: &str, choices: &[(&str, T)]) -> Res
 
 type Types<T> = (Option<T>, Option<Logical>);
 
-fn types<T>(text: Option<String>, name: &str, plain: impl Fn(&str) -> Option<T>) -> Result<Types<T>> {
+/// Returns a type and its logical type; `words` is the type in which a logical one is stored.
+fn types<T>(
+    text: Option<String>,
+    name: &str,
+    plain: impl Fn(&str) -> Option<T>,
+    words: impl Fn(&Logical) -> Option<String>,
+) -> Result<Types<T>> {
     let Some(text) = text else { return Ok((None, None)) };
     if let Some(plain) = plain(&text) {
         return Ok((Some(plain), None));
     }
     match Logical::of_name(&text) {
-        Some(logical) => Ok((None, Some(logical))),
+        Some(logical) => Ok((words(&logical).and_then(|words| plain(&words)), Some(logical))),
         None => {
             Err(input(format!("options.{name} is \"{text}\": use a type such as u64, utf8 or timestamp[us]")))
         }
@@ -132,10 +147,14 @@ impl Options {
         let plain = unsafe { options(pointer, pleach_build_options::NEW, "options") }?;
         // SAFETY: the caller guarantees the texts.
         let read = |text: *const c_char, name: &str| unsafe { self::text(text, &format!("options.{name}")) };
-        let (key_type, key_logical) =
-            types(read(plain.key_type, "key_type")?, "key_type", reader::KeyType::from_name)?;
+        let (name, given) = ("key_type", read(plain.key_type, "key_type")?);
+        let (key_type, key_logical) = types(given, name, reader::KeyType::from_name, Logical::key_words)?;
+        let (name, given) = ("value_type", read(plain.value_type, "value_type")?);
         let (value_type, value_logical) =
-            types(read(plain.value_type, "value_type")?, "value_type", reader::ValueType::from_name)?;
+            types(given, name, reader::ValueType::from_name, Logical::value_words)?;
+        let nulls = read(plain.nulls, "nulls")?.map_or(Ok(Nulls::Error), |text| {
+            text.parse().map_err(|advice| input(format!("options.nulls is \"{text}\": {advice}")))
+        })?;
         let uniques = [("first", Unique::First), ("last", Unique::Last), ("error", Unique::Error)];
         let layout = read(plain.layout, "layout")?;
         let layout = layout.map(|text| {
@@ -152,6 +171,7 @@ impl Options {
                 key_logical,
                 value_type,
                 value_logical,
+                nulls,
                 ..InputOptions::default()
             },
             unique: choice(read(plain.unique, "unique")?.as_deref(), "unique", &uniques)?,
@@ -160,6 +180,19 @@ impl Options {
             temp_dir: read(plain.temp_dir, "temp_dir")?.map(PathBuf::from),
             plain,
         })
+    }
+
+    /// Tells the caller how many nulls there were.
+    ///
+    /// # Safety
+    /// The places of the caller's options are null, or have room for a number.
+    pub(crate) unsafe fn tell_nulls(&self) {
+        let counts = &self.input.null_counts;
+        // SAFETY: the caller guarantees the places.
+        unsafe {
+            put(self.plain.skipped_rows, counts.skipped());
+            put(self.plain.filled_values, counts.filled());
+        }
     }
 
     pub(crate) fn threads(&self) -> usize {

@@ -157,6 +157,23 @@ static void batch(const pleach_index *index, pleach_type type, size_t count, ptr
     for (size_t i = 0; i < count; i++) {
         CHECK(others[i] == (nulls && i % 5 == 0 ? 0 : upper(asked[i])));
     }
+    OK(pleach_near(index, &keys, PLEACH_FLOOR, others, count));
+    for (size_t i = 0; i < count; i++) {
+        bool is_none = (nulls && i % 5 == 0) || upper(asked[i]) == 0;
+        CHECK(others[i] == (is_none ? UINT64_MAX : upper(asked[i]) - 1));
+    }
+    OK(pleach_near(index, &keys, PLEACH_CEILING, others, count));
+    for (size_t i = 0; i < count; i++) {
+        bool is_none = (nulls && i % 5 == 0) || lower(asked[i]) == pleach_len(index);
+        CHECK(others[i] == (is_none ? UINT64_MAX : lower(asked[i])));
+    }
+    OK(pleach_near(index, &keys, PLEACH_NEAREST, others, count));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t low = upper(asked[i]), high = lower(asked[i]);
+        bool is_none = (nulls && i % 5 == 0) || pleach_len(index) == 0;
+        CHECK(others[i] == UINT64_MAX ? is_none : !is_none && (others[i] + 1 == low || others[i] == high));
+    }
+    FAILS(PLEACH_INPUT, pleach_near(index, &keys, 3, others, count));
     OK(pleach_count(index, &keys, &keys, others, count));
     for (size_t i = 0; i < count; i++) {
         CHECK(others[i] == 0);

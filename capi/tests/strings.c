@@ -132,7 +132,51 @@ static void keys_alone(void) {
     pleach_close(index);
 }
 
+/* Texts are keys of files whose keys are addresses; rows with nulls are left out and counted. */
+static void addresses(void) {
+    write_file("a.csv", "ip,v\n10.0.0.0,1\n,7\n::1,2\n");
+    const char *table = "a.csv";
+    uint64_t skipped = 9, filled = 9;
+    pleach_build_options options = build_options();
+    options.key_type = "ip";
+    options.value_type = "u32";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "a.pleach", &options));
+    options.nulls = "drop";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "a.pleach", &options));
+    options.nulls = "skip";
+    options.skipped_rows = &skipped;
+    options.filled_values = &filled;
+    OK(pleach_build(&table, 1, "a.pleach", &options));
+    CHECK(skipped == 1 && filled == 0);
+    pleach_index *index = open_index("a.pleach");
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.key_type == PLEACH_U128 && strcmp(info.key_meaning, "ip") == 0);
+    const char text[] = "::110.9.9.99.9.9.9::ffff:10.0.0.0";
+    const int32_t offsets[] = {0, 3, 11, 18, 33};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_UTF8;
+    keys.count = 4;
+    keys.data = text;
+    keys.data_bytes = sizeof text - 1;
+    keys.offsets = offsets;
+    keys.offset_bytes = 4;
+    uint32_t values[4];
+    uint64_t ranks[4];
+    OK(pleach_get(index, &keys, values, sizeof values, NULL, 0, NULL));
+    CHECK(values[0] == 2 && values[1] == 0 && values[2] == 0 && values[3] == 1);
+    OK(pleach_near(index, &keys, PLEACH_FLOOR, ranks, 4));
+    CHECK(ranks[0] == 1 && ranks[1] == 0 && ranks[2] == UINT64_MAX && ranks[3] == 0);
+    keys.data = "::110.9.9.x";
+    keys.data_bytes = 11;
+    keys.count = 2;
+    FAILS(PLEACH_TYPES, pleach_get(index, &keys, values, sizeof values, NULL, 0, NULL));
+    pleach_close(index);
+}
+
 int main(void) {
+    addresses();
     text_keys();
     records();
     fixed_values();

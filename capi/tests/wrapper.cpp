@@ -46,6 +46,10 @@ int main() {
     auto found = index.contains(keys);
     auto [ranks, same] = index.rank(keys);
     auto lower = index.lower_bound(keys), upper = index.upper_bound(keys), counts = index.count(keys, keys);
+    auto floors = index.near(keys, PLEACH_FLOOR);
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        assert(floors[i] == (upper[i] == 0 ? UINT64_MAX : upper[i] - 1));
+    }
     std::uint64_t hits = 0;
     for (std::size_t i = 0; i < keys.size(); i++) {
         bool is_there = keys[i] >= 0 && keys[i] < 3000 && keys[i] % 3 == 0;

@@ -506,6 +506,13 @@ fn is_one_record(left: &str, right: &str) -> bool {
         })
 }
 
+/// Puts the article before the name of a type, for messages: `a u64`, `an IPv4 address`.
+#[must_use]
+pub fn with_article(noun: &str) -> String {
+    let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
+    format!("{} {noun}", if is_vowel { "an" } else { "a" })
+}
+
 /// Formats a word as a text of `form`, for messages.
 #[must_use]
 pub fn shown(form: Form, word: i64) -> String {

@@ -6,13 +6,15 @@ use crate::convert::{self, misfit};
 use crate::fields::Fields;
 use crate::guard::{Refused, guarded};
 use crate::kind::{Kind, Wanted};
-use crate::logical::natural;
+use crate::logical::{natural, natural_of};
 use crate::names::{Asked, Names};
+use crate::nulls::{self, NullCounts, Nulls};
 use crate::problem::{fault, missing, problem, unknown_op};
 use crate::selection::Selection;
 use crate::strings;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Schema as ArrowSchema};
 use pleach_builder::{Chunk, Column, Op, Schema, Source, SourceError};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub(crate) struct Columns {
     selection: Selection,
     /// Column of the operation in a table of changes.
     op: Option<usize>,
+    nulls: (Nulls, NullCounts),
 }
 
 impl Columns {
@@ -33,12 +36,13 @@ impl Columns {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let names = Names::Named(&names);
         let held = |index: usize| {
-            let held = schema.field(index).data_type();
-            (held.to_string(), natural(held))
+            let held = schema.field(index);
+            (held.data_type().to_string(), natural_of(held))
         };
         let choice = names.choose(input, options)?;
         let selection = Selection::new(input, names, choice, options, held)?;
-        Ok(Self { selection, op: names.choose_op(input, options)? })
+        let nulls = (options.nulls.clone(), options.null_counts.clone());
+        Ok(Self { selection, op: names.choose_op(input, options)?, nulls })
     }
 
     /// Returns the columns to read that hold texts or binary strings of varying length: see
@@ -68,6 +72,8 @@ struct Lane {
     /// Its number among the columns of a batch.
     at: usize,
     array: ArrayRef,
+    /// Its nulls that are not allowed; the array has stand-ins in their places.
+    nulls: Option<NullBuffer>,
 }
 
 /// A source of record batches.
@@ -87,6 +93,12 @@ pub(crate) struct BatchSource {
     length: usize,
     next: usize,
     rows: u64,
+    /// Row of each tuple of a chunk.
+    kept: Vec<u64>,
+    /// Rows of the current batch that are left out are null here.
+    skips: Option<NullBuffer>,
+    nulls: Nulls,
+    null_counts: NullCounts,
     extent: Extent,
 }
 
@@ -113,7 +125,11 @@ impl BatchSource {
             if projected { projection.iter().position(|&column| column == index).unwrap_or(0) } else { index }
         };
         let empty: ArrayRef = Arc::new(arrow_array::NullArray::new(0));
-        let lane = |wanted: Wanted| Lane { at: at(wanted.index), wanted, array: Arc::clone(&empty) };
+        let lane = |wanted: Wanted| {
+            let (at, array) = (at(wanted.index), Arc::clone(&empty));
+            Lane { wanted, at, array, nulls: None }
+        };
+        let (nulls, null_counts) = columns.nulls;
         let Selection { key, value, fields, schema } = columns.selection;
         let fields = fields.map(|fields| {
             let lanes = fields.columns.iter().cloned().map(lane).collect();
@@ -131,6 +147,10 @@ impl BatchSource {
             length: 0,
             next: 0,
             rows: 0,
+            kept: Vec::new(),
+            skips: None,
+            nulls,
+            null_counts,
             extent,
         }
     }
@@ -150,14 +170,22 @@ impl BatchSource {
                 Some(Err(refused)) => return Err(refused.at(&self.input, format!("after row {}", self.rows))),
             }
         };
-        self.key.take(&batch, &[], &self.input, self.rows)?;
+        let keys = if self.nulls == Nulls::Skip { &Nulls::Skip } else { &Nulls::Error };
+        self.key.take(&batch, &[], keys, &self.input, self.rows)?;
         self.ops = match self.op_at {
             Some(at) => self.ops_of(&batch, at)?,
             None => Vec::new(),
         };
         let fields = self.fields.iter_mut().flat_map(|(_, lanes)| lanes);
         for lane in self.value.iter_mut().chain(fields) {
-            lane.take(&batch, &self.ops, &self.input, self.rows)?;
+            lane.take(&batch, &self.ops, &self.nulls, &self.input, self.rows)?;
+        }
+        self.skips = None;
+        if self.nulls == Nulls::Skip {
+            let fields = self.fields.iter().flat_map(|(_, lanes)| lanes);
+            for lane in std::iter::once(&self.key).chain(&self.value).chain(fields) {
+                self.skips = NullBuffer::union(self.skips.as_ref(), lane.nulls.as_ref());
+            }
         }
         (self.length, self.next) = (batch.num_rows(), 0);
         Ok(true)
@@ -166,7 +194,8 @@ impl BatchSource {
     /// Returns the operations of a batch.
     fn ops_of(&self, batch: &RecordBatch, at: usize) -> Result<Vec<Op>, SourceError> {
         let label = "column of operations";
-        let array = column_of(batch, at, label, Kind::Utf8, &[], &self.input, self.rows)?;
+        let (array, _) =
+            column_of(batch, at, (label, Kind::Utf8), &[], &Nulls::Error, &self.input, self.rows)?;
         let strings = ArrayStrings::new(&array, 0, array.len()).ok_or_else(|| {
             let text = format!("it holds {}, not the texts put, add and del", array.data_type());
             problem(&self.input, label, fault(text, ""))
@@ -182,9 +211,44 @@ impl BatchSource {
 
 impl Lane {
     /// Takes the column of a batch whose first row comes after `rows`.
-    fn take(&mut self, batch: &RecordBatch, ops: &[Op], input: &str, rows: u64) -> Result<(), SourceError> {
+    fn take(
+        &mut self,
+        batch: &RecordBatch,
+        ops: &[Op],
+        policy: &Nulls,
+        input: &str,
+        rows: u64,
+    ) -> Result<(), SourceError> {
         let Wanted { label, target, .. } = &self.wanted;
-        self.array = column_of(batch, self.at, label, target.kind, ops, input, rows)?;
+        (self.array, self.nulls) = column_of(batch, self.at, (label, target.kind), ops, policy, input, rows)?;
+        Ok(())
+    }
+
+    /// Appends `count` elements from `start` on, which come after `rows` rows of the input, and the default in the
+    /// places of nulls, if there is one.
+    fn append_filled(
+        &self,
+        start: usize,
+        count: usize,
+        filler: (&Nulls, &NullCounts),
+        (input, rows): (&str, u64),
+        out: &mut Column,
+    ) -> Result<(), SourceError> {
+        let (Nulls::Fill(text), Some(nulls)) = (filler.0, &self.nulls) else {
+            return self.append(start, count, input, rows, out);
+        };
+        let mut at = start;
+        while at < start + count {
+            let is_null = nulls.is_null(at);
+            let run = (at..start + count).take_while(|&at| nulls.is_null(at) == is_null).count();
+            if is_null {
+                nulls::fill(input, &self.wanted, text, run, out)?;
+                filler.1.fill(run as u64);
+            } else {
+                self.append(at, run, input, rows + (at - start) as u64, out)?;
+            }
+            at += run;
+        }
         Ok(())
     }
 
@@ -214,33 +278,37 @@ impl Lane {
     }
 }
 
-/// Returns a column of a batch without nulls (except where `ops` deletes, whose values have no meaning),
-/// decoded if it is a dictionary of numbers. A decoded dictionary of strings could be a thousand times as
-/// long. The first row of the batch comes after `rows`.
+/// Returns a column of a batch without nulls, decoded if it is a dictionary of numbers, and the places of nulls that
+/// `policy` deals with. A null where `ops` deletes is none, as its value has no meaning. A decoded dictionary of
+/// strings could be a thousand times as long. The first row of the batch comes after `rows`.
 fn column_of(
     batch: &RecordBatch,
     at: usize,
-    label: &str,
-    kind: Kind,
+    (label, kind): (&str, Kind),
     ops: &[Op],
+    policy: &Nulls,
     input: &str,
     rows: u64,
-) -> Result<ArrayRef, SourceError> {
+) -> Result<(ArrayRef, Option<NullBuffer>), SourceError> {
     let Some(array) = batch.columns().get(at) else {
         return Err(problem(input, label, "it is missing in some batches: the file is damaged"));
     };
     let refused = |error| Refused::arrow(error).at(input, label);
     // In a dictionary, keys and values may both be null.
     let mut array = Arc::clone(array);
+    let mut bad_ones = None;
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         let deletes = |index: usize| ops.get(index) == Some(&Op::Del);
         let bad = (0..nulls.len()).find(|&index| nulls.is_null(index) && !deletes(index));
         if let Some(index) = bad {
-            return Err(missing(input, rows + 1 + index as u64, label));
+            if *policy == Nulls::Error {
+                return Err(missing(input, rows + 1 + index as u64, label));
+            }
+            bad_ones = Some((0..nulls.len()).map(|index| nulls.is_valid(index) || deletes(index)).collect());
         }
         // A row that is not null replaces those that are.
         let Some(stand_in) = (0..nulls.len()).find(|&index| !nulls.is_null(index)) else {
-            return Ok(stand_in_of(kind, array.len()));
+            return Ok((stand_in_of(kind, array.len()), bad_ones));
         };
         let places: arrow_array::UInt64Array = (0..nulls.len())
             .map(|index| Some(if nulls.is_null(index) { stand_in } else { index } as u64))
@@ -250,9 +318,10 @@ fn column_of(
     match array.data_type() {
         DataType::Dictionary(_, values) if !is_strings(values) => {
             let dictionary = array.as_any_dictionary();
-            arrow_select::take::take(dictionary.values(), dictionary.keys(), None).map_err(refused)
+            let decoded = arrow_select::take::take(dictionary.values(), dictionary.keys(), None);
+            Ok((decoded.map_err(refused)?, bad_ones))
         }
-        _ => Ok(array),
+        _ => Ok((array, bad_ones)),
     }
 }
 
@@ -264,12 +333,25 @@ impl Source for BatchSource {
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
         let tuples_max = self.fields.as_ref().map_or(tuples_max, |(fields, _)| fields.tuples_max(tuples_max));
-        let first_row = self.rows + 1;
+        self.kept.clear();
         while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.next == self.length && !self.advance()? {
                 break;
             }
             let mut count = (self.length - self.next).min(tuples_max - chunk.len());
+            if let Some(skips) = &self.skips {
+                let run = |is_kept| {
+                    (self.next..self.length).take_while(|&at| skips.is_valid(at) == is_kept).count()
+                };
+                let skipped = run(false);
+                if skipped > 0 {
+                    self.null_counts.skip(skipped as u64);
+                    self.next += skipped;
+                    self.rows += skipped as u64;
+                    continue;
+                }
+                count = count.min(run(true));
+            }
             for lane in std::iter::once(&self.key).chain(&self.value) {
                 if let Some(strings) = ArrayStrings::new(&lane.array, self.next, count) {
                     count = strings.prefix(CHUNK_BYTES);
@@ -277,12 +359,15 @@ impl Source for BatchSource {
             }
             self.key.append(self.next, count, &self.input, self.rows, &mut chunk.keys)?;
             if let Some(value) = &self.value {
-                value.append(self.next, count, &self.input, self.rows, &mut chunk.values)?;
+                let (filler, place) = ((&self.nulls, &self.null_counts), (&self.input[..], self.rows));
+                value.append_filled(self.next, count, filler, place, &mut chunk.values)?;
             }
             if let Some((fields, lanes)) = &mut self.fields {
                 for (lane, held) in lanes.iter().zip(&mut fields.held) {
-                    lane.append(self.next, count, &self.input, self.rows, held)?;
+                    let (filler, place) = ((&self.nulls, &self.null_counts), (&self.input[..], self.rows));
+                    lane.append_filled(self.next, count, filler, place, held)?;
                 }
+                self.kept.extend((self.rows + 1..).take(count));
             }
             if self.op_at.is_some() {
                 chunk.ops.extend_from_slice(&self.ops[self.next..self.next + count]);
@@ -291,7 +376,7 @@ impl Source for BatchSource {
             self.rows += count as u64;
         }
         if let Some((fields, _)) = &mut self.fields {
-            fields.pack(&self.input, first_row, &mut chunk.values)?;
+            fields.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), &mut chunk.values)?;
         }
         Ok(())
     }

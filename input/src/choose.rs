@@ -36,8 +36,10 @@ pub(crate) fn choose_key(
         );
         problem(input, label, text)
     })?;
-    let kind = options.key_type.unwrap_or(natural.kind.key_type());
-    let meant = Meant { logical: options.key_logical.as_ref(), is_raw: options.is_raw() };
+    let own = natural.extension.as_ref().filter(|_| options.key_type.is_none() && !options.is_raw());
+    let stored = own.and_then(|logical| KeyType::from_name(&logical.key_words()?));
+    let kind = options.key_type.or(stored).unwrap_or(natural.kind.key_type());
+    let meant = Meant { logical: options.key_logical.as_ref().or(own), is_raw: options.is_raw() };
     let target = Some(Target::of_key(kind));
     let (target, logical) = agreed(input, label, &held, &natural, target, (&kind, true), meant)?;
     Ok(Chosen { kind, target, logical })
@@ -54,12 +56,14 @@ pub(crate) fn choose_value(
         let text = format!("wrong type: it holds {held}, but values are {HELD}");
         problem(input, label, fault(text, "choose another column with --value, or --value-type none"))
     })?;
-    let kind = options.value_type.or(natural.kind.value_type()).ok_or_else(|| {
+    let own = natural.extension.as_ref().filter(|_| options.value_type.is_none() && !options.is_raw());
+    let stored = own.and_then(|logical| ValueType::from_name(&logical.value_words()?));
+    let kind = options.value_type.or(stored).or(natural.kind.value_type()).ok_or_else(|| {
         let possible = possible(&natural, false);
         let text = format!("wrong type: it holds {held}, which is not a type of values");
         problem(input, label, fault(text, format!("choose {possible} with --value-type, or another column")))
     })?;
-    let meant = Meant { logical: options.value_logical.as_ref(), is_raw: options.is_raw() };
+    let meant = Meant { logical: options.value_logical.as_ref().or(own), is_raw: options.is_raw() };
     let target = Target::of_value(kind);
     let (target, logical) = agreed(input, label, &held, &natural, target, (&kind, false), meant)?;
     Ok(Chosen { kind, target, logical })

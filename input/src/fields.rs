@@ -107,8 +107,13 @@ impl Fields {
         tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
     }
 
-    /// Moves the elements that were read into `out`; `row` is the row of the first.
-    pub(crate) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
+    /// Moves the elements that were read into `out`; `row_of` returns the row of an element.
+    pub(crate) fn pack(
+        &mut self,
+        input: &str,
+        row_of: impl Fn(usize) -> u64,
+        out: &mut Column,
+    ) -> Result<(), SourceError> {
         let rows = self.held.first().map_or(0, Column::len);
         let stride = self.record.bytes();
         self.packed.clear();
@@ -122,7 +127,7 @@ impl Fields {
                 let column = &self.columns[index];
                 let text = format!("{number} does not fit {}", bounds(kind));
                 let fault = fault(text, "choose another type with --value-type");
-                problem(input, place(row + at as u64, &column.label), fault)
+                problem(input, place(row_of(at), &column.label), fault)
             })?;
             held.clear();
         }
@@ -154,17 +159,21 @@ fn typed(
         let text = format!("wrong type: it holds {held}, which cannot be a field of a record");
         problem(input, label, fault(text, "choose another column with --value"))
     })?;
-    let kind = wish.or_else(|| field_of(&natural)).ok_or_else(|| {
+    let own = natural.extension.as_ref().filter(|_| wish.is_none() && !meant.is_raw);
+    let stored = own.and_then(|logical| FieldKind::from_name(&logical.value_words()?));
+    let kind = wish.or(stored).or_else(|| field_of(&natural)).ok_or_else(|| {
         let text = format!("{held} has no fixed width, which the fields of a record need");
         problem(input, label, fault(text, "give it a type like bytes16 with --value-type, or leave it out"))
     })?;
+    let meant = Meant { logical: meant.logical.or(own.filter(|_| stored.is_some())), ..meant };
     let target = Target::of(kind_of(kind), false);
     let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;
     let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
     Ok((kind, target, if is_narrow { String::new() } else { logical }))
 }
 
-fn empty(target: Target) -> Column {
+/// Makes an empty column for values.
+pub(crate) fn empty(target: Target) -> Column {
     match target.kind {
         Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
         kind if kind.is_bytes() => Column::Bytes(Strings::default()),

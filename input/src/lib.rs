@@ -21,6 +21,7 @@
 //! npy/, raw.rs  NumPy, raw tuples             parquet.rs    Parquet (pages.rs: lengths)
 //! records.rs    what npy and raw share        batches.rs    what Arrow and Parquet share
 //! selection.rs  types of the columns          convert.rs    numbers, exactly or not at all
+//! nulls.rs      what becomes of nulls
 //! ```
 
 mod arrays;
@@ -41,6 +42,7 @@ mod logical;
 mod messages;
 mod names;
 mod npy;
+mod nulls;
 mod open;
 mod options;
 mod pages;
@@ -57,7 +59,8 @@ mod thrift;
 
 pub use content::looks_like;
 pub use format::{FORMATS, Format, FormatRow, Types, alternatives};
-pub use logical::{logical_text, logical_type};
+pub use logical::{extension_metadata, extension_of, is_text_in_arrow, logical_text, logical_type};
+pub use nulls::{NullCounts, Nulls};
 pub use options::{Header, InputOptions};
 pub use table::{open, open_batches, open_stream};
 

@@ -5,8 +5,10 @@
 //! library.
 
 use crate::kind::Kind;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
+use pleach_format::logical::Logical;
 use pleach_format::record::FieldKind;
+use std::collections::HashMap;
 
 /// The content of a column of a typed input, and its type unless another one is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub(crate) struct Natural {
     pub(crate) scale: Option<i8>,
     /// Its type as a field of a record, if that is narrower than `kind`.
     pub(crate) narrow: Option<FieldKind>,
+    /// Logical type of its texts or bytes, of which Arrow has only an extension type.
+    pub(crate) extension: Option<Logical>,
 }
 
 /// Returns the content of a column of this Arrow type, if it can be stored in a Pleach file at all.
@@ -61,7 +65,56 @@ pub(crate) fn natural(data_type: &DataType) -> Option<Natural> {
         DataType::Int16 => Some(FieldKind::I16),
         _ => None,
     };
-    Some(Natural { kind, logical: logical_text(data_type).unwrap_or_default(), scale, narrow })
+    Some(Natural {
+        kind,
+        logical: logical_text(data_type).unwrap_or_default(),
+        scale,
+        narrow,
+        extension: None,
+    })
+}
+
+/// Returns the content of a column of an Arrow schema, whose type may be an extension.
+pub(crate) fn natural_of(field: &Field) -> Option<Natural> {
+    let extension = extension_of(field);
+    natural(field.data_type()).map(|natural| Natural { extension, ..natural })
+}
+
+/// Key of an extension's name in the metadata of an Arrow field, and of the extension's own metadata.
+const EXTENSION: (&str, &str) = ("ARROW:extension:name", "ARROW:extension:metadata");
+/// The extension type of uuids, which Arrow defines.
+const ARROW_UUID: &str = "arrow.uuid";
+/// The extension type of columns whose texts are those of a logical type; its metadata is the text in META.
+const TEXTS: &str = "pleach.text";
+
+/// Returns the metadata of an Arrow field for a logical type that Arrow lacks: its extension type. Uuids are 16
+/// bytes, all others texts. `None` for types that Arrow has.
+#[must_use]
+pub fn extension_metadata(logical: &Logical) -> Option<HashMap<String, String>> {
+    let (name, metadata) = match logical {
+        Logical::Uuid => (ARROW_UUID, String::new()),
+        logical if is_text_in_arrow(logical) => (TEXTS, logical.meta()),
+        _ => return None,
+    };
+    Some(HashMap::from([(EXTENSION.0.to_owned(), name.to_owned()), (EXTENSION.1.to_owned(), metadata)]))
+}
+
+/// Reports whether Arrow arrays hold the texts of this type, since Arrow does not know what its words mean.
+#[must_use]
+pub fn is_text_in_arrow(logical: &Logical) -> bool {
+    logical.form().is_some_and(|form| !form.is_signed()) && *logical != Logical::Uuid
+}
+
+/// Returns the logical type of an Arrow field whose type is an extension that Pleach writes.
+#[must_use]
+pub fn extension_of(field: &Field) -> Option<Logical> {
+    let metadata = field.metadata();
+    let logical = match metadata.get(EXTENSION.0)?.as_str() {
+        ARROW_UUID => Logical::Uuid,
+        TEXTS => Logical::of_meta(metadata.get(EXTENSION.1)?),
+        _ => return None,
+    };
+    logical.form().is_some().then_some(logical)
 }
 
 /// Returns the kind of strings of `bytes` bytes each: `bytesN`, unless N is 0 or more than a type allows.

@@ -1,6 +1,7 @@
 //! Options for reading inputs.
 
 use crate::format::Format;
+use crate::nulls::{NullCounts, Nulls};
 use pleach_format::logical::Logical;
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
@@ -68,6 +69,10 @@ pub struct InputOptions {
     pub key_name: Option<String>,
     /// Name of the value column in the file to be changed.
     pub value_name: Option<String>,
+    /// What becomes of rows with nulls.
+    pub nulls: Nulls,
+    /// Where rows with nulls are counted.
+    pub null_counts: NullCounts,
 }
 
 impl InputOptions {

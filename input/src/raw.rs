@@ -37,7 +37,8 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     }
     let held = |index: usize| {
         let (name, kind, ..) = &columns[index];
-        (name.clone(), Some(Natural { kind: *kind, logical: String::new(), scale: None, narrow: None }))
+        let logical = String::new();
+        (name.clone(), Some(Natural { kind: *kind, logical, scale: None, narrow: None, extension: None }))
     };
     let Selection { key, value, mut schema, .. } = Selection::new(input, names, choice, options, held)?;
     let lane = |wanted: Wanted| {

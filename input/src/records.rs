@@ -182,7 +182,7 @@ impl Records {
     /// Packs the columns that were read for this chunk into records.
     fn pack(&mut self, chunk: &mut Chunk) -> Result<(), SourceError> {
         match &mut self.fields {
-            Some((fields, _)) => fields.pack(&self.input, self.rows + 1, &mut chunk.values),
+            Some((fields, _)) => fields.pack(&self.input, |at| self.rows + 1 + at as u64, &mut chunk.values),
             None => Ok(()),
         }
     }

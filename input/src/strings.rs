@@ -8,7 +8,7 @@ use crate::kind::{Kind, Target};
 use crate::parse::{Shown, TextProblem, parse, trim};
 use crate::problem::{fault, missing, nan_key, place, problem};
 use pleach_builder::{Column, SourceError};
-use pleach_format::logical::{Element, TextError};
+use pleach_format::logical::{Element, TextError, with_article};
 use pleach_format::types::KEY_BYTES_MAX;
 
 /// Problem of a byte string.
@@ -202,7 +202,7 @@ pub(crate) fn unparsed(
         }
         TextProblem::Meaning(form, error) => {
             let (noun, advice) = (form.noun(), form.advice(error));
-            fault(format!("not a {noun}: {}", Shown(field)), advice)
+            fault(format!("not {}: {}", with_article(&noun), Shown(field)), advice)
         }
         TextProblem::OutOfRange => {
             let bounds = target.kind.bounds();

@@ -7,6 +7,7 @@ use crate::format::Format;
 use crate::guard::Refused;
 use crate::kind::Target;
 use crate::names::Asked;
+use crate::nulls::Nulls;
 use crate::open::{open_body, open_path};
 use crate::options::InputOptions;
 use crate::problem::{fault, problem};
@@ -135,6 +136,10 @@ impl Table {
                 })?;
             row = Some((value_type, target));
         }
+        if row.is_some() && options.nulls == Nulls::Skip {
+            let text = "row numbers are those of all rows, but --nulls skip leaves rows out";
+            return Err(problem("input", "", fault(text, "leave such rows out of the input")));
+        }
         if options.value.as_deref() == Some(ROW) {
             options.value = None;
             options.value_type = Some(ValueType::None);
@@ -212,6 +217,10 @@ impl Table {
         let Some(schema) = &mut self.schema else {
             return Err(problem("input", "", "there is none: name at least one"));
         };
+        if self.options.nulls == Nulls::Skip {
+            // Nobody knows how many rows will be left out.
+            schema.rows = None;
+        }
         if let Some((value_type, _)) = row {
             schema.value_type = value_type;
             "row".clone_into(&mut schema.value_name);

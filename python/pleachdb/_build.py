@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Iterable, Union
 
 from . import _native
@@ -22,6 +22,9 @@ class Built:
     tuples: int
     file_bytes: int
     generation: int
+    #: Rows left out for their nulls, and values filled in.
+    skipped_rows: int = field(default=0, kw_only=True)
+    filled_values: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def build(
     keep: int | None = None,
     force: bool = False,
     no_header: bool = False,
+    nulls: str = "error",
     memory_bytes: int | None = None,
     threads: int = 0,
     temp_dir: Path | None = None,
@@ -130,7 +134,8 @@ def build(
     record. A file under that name is replaced, if it is an index: readers keep theirs.
 
     `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
-    promises sorted input. `keep` is the number of old generations to keep. `memory_bytes` limits the memory, and
+    promises sorted input. `nulls` says what becomes of rows with nulls: "error", "skip" (they are left out) or
+    "default=V" (values become V; keys must be there). `keep` is the number of old generations to keep. `memory_bytes` limits the memory, and
     `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and total, or True for a bar.
 
     Raises `InputError` if the source is refused, `BuildError` if the file cannot be written; nothing is written then.
@@ -152,6 +157,7 @@ def build(
         "keep": keep,
         "force": force,
         "no_header": no_header,
+        "nulls": nulls,
         "memory_bytes": memory_bytes,
         "threads": threads,
         "temp_dir": temp_dir,
@@ -168,6 +174,7 @@ def rebuild(
     value: str | None = None,
     *,
     op: str | None = None,
+    nulls: str = "error",
     method: str | None = None,
     keep: int | None = None,
     salvage: bool = False,
@@ -180,7 +187,7 @@ def rebuild(
 
     `changes` is a table, as for `build`, with the columns `op`, key and value. `op` is "put" (one tuple replaces all
     tuples of the key), "add" (one more tuple) or "del" (all tuples of the key are removed; the value may be null).
-    Rows apply in their order. `method` is "merge", "patch" or "auto". Readers that call `refresh` see it.
+    Rows apply in their order. `nulls` is that of `build`. `method` is "merge", "patch" or "auto". Readers that call `refresh` see it.
 
     Raises `InputError` if the changes are refused and `DamagedError` or `BuildError` if the file cannot be read or
     written; the old generation is still there then. Time is one pass over the file.
@@ -195,6 +202,7 @@ def rebuild(
         "key": key,
         "value": value,
         "op": op,
+        "nulls": nulls,
         "method": method,
         "keep": keep,
         "salvage": salvage,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import uuid
 from typing import Any, Iterator
 
 import numpy as np
@@ -192,7 +193,7 @@ class Index:
         for first in range(0, len(table), _PIECE):
             ranks = np.arange(first, min(first + _PIECE, len(table)), dtype=np.uint64)
             keys, values = table.at(ranks, 1)
-            yield _python(pyarrow.array(keys), table.key_type), pyarrow.array(values).to_pylist()
+            yield _python(pyarrow.array(keys), table), pyarrow.array(values).to_pylist()
 
     def __iter__(self) -> Iterator[Any]:
         return self.keys()
@@ -225,7 +226,7 @@ class Index:
             import pyarrow
 
             keys, _ = table.at(np.array([rank], np.uint64), 1)
-            return pyarrow.array(keys)[0].as_py()
+            return _python(pyarrow.array(keys), table)[0]
         return table.tuple(rank)[0]
 
     # Many keys.
@@ -350,15 +351,53 @@ class Index:
         keys, values = self._open.at(ranks, self._threads(threads))
         return pyarrow.array(keys), pyarrow.array(values)
 
+    def _near(self, keys: Any, how: str, threads: int | None) -> tuple[Any, Any]:
+        if is_device(keys):
+            raise TypesError(f"the {how} is not searched for on a device: give keys of the host")
+        return self.select_many(self._ranks(keys, how, threads)[0], threads=threads)
+
     def floor_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
-        """Returns the last tuple whose key is at most each key, as Arrow arrays of keys and values."""
-        ranks = self.upper_bound_many(keys, threads=threads)
-        # Rank 0 has no tuple before it: it becomes a rank past the end.
-        return self.select_many(ranks - np.uint64(1), threads=threads)
+        """Returns the last tuple whose key is at most each key, as Arrow arrays of keys and values.
+
+        Of equal keys it is the last. There are nulls where there is no such tuple, and for keys that are null.
+        """
+        return self._near(keys, "floor", threads)
 
     def ceiling_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
-        """Returns the first tuple whose key is at least each key, as Arrow arrays of keys and values."""
-        return self.select_many(self.lower_bound_many(keys, threads=threads), threads=threads)
+        """Returns the first tuple whose key is at least each key, as Arrow arrays of keys and values.
+
+        Of equal keys it is the first. There are nulls where there is no such tuple, and for keys that are null.
+        """
+        return self._near(keys, "ceiling", threads)
+
+    def nearest_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+        """Returns the tuple whose key is nearest to each key, of two the lower, as Arrow arrays of keys and values.
+
+        Keys are numbers, or mean numbers: dates, times, addresses.
+        """
+        return self._near(keys, "nearest", threads)
+
+    def _near_one(self, key: Any, how: str) -> tuple[Any, Any] | None:
+        table = self._open
+        rank = int(self._ranks(_single(key), how, 1)[0][0])
+        if rank >= len(table):
+            return None
+        if not table.key_meaning and not table.value_meaning:
+            return table.tuple(rank)
+        keys, values = self.select_many([rank], threads=1)
+        return _python(keys, table)[0], values[0].as_py()
+
+    def floor(self, key: Any) -> tuple[Any, Any] | None:
+        """Returns the last tuple whose key is at most `key`, as a pair; None if there is none."""
+        return self._near_one(key, "floor")
+
+    def ceiling(self, key: Any) -> tuple[Any, Any] | None:
+        """Returns the first tuple whose key is at least `key`, as a pair; None if there is none."""
+        return self._near_one(key, "ceiling")
+
+    def nearest(self, key: Any) -> tuple[Any, Any] | None:
+        """Returns the tuple whose key is nearest to `key`, of two the lower, as a pair; None if there are no tuples."""
+        return self._near_one(key, "nearest")
 
     def get_all_many(self, keys: Any, *, threads: int | None = None) -> tuple[np.ndarray, Any]:
         """Returns all values of many keys: offsets, one more than keys, and an Arrow array of the values."""
@@ -386,8 +425,10 @@ class Index:
         return self.range().read_all()
 
 
-def _python(array: Any, key_type: str) -> list[Any]:
-    if key_type == "u128":
+def _python(array: Any, table: Any) -> list[Any]:
+    if table.key_meaning == "uuid":
+        return [uuid.UUID(bytes=key) for key in array.to_pylist()]
+    if table.key_type == "u128" and not table.key_meaning:
         return [int.from_bytes(key, "big") for key in array.to_pylist()]
     return array.to_pylist()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import ipaddress
 import uuid
 from typing import Any, Iterable
 
@@ -174,6 +175,8 @@ def listed(keys: Any, is_wide: bool) -> Any:
         return texts(keys)
     if isinstance(some, uuid.UUID):
         return _uuids(keys)
+    if isinstance(some, (ipaddress.IPv4Address, ipaddress.IPv6Address)):
+        return texts([None if key is None else str(key) for key in keys])
     if is_wide and all(key is None or isinstance(key, int) for key in keys):
         return wide(keys)
     if isinstance(some, _MEANT) or any(key is None for key in keys):

@@ -6,7 +6,7 @@ use arrow_array::RecordBatchReader;
 use pleach_builder::rebuild::{self as changing, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, Summary};
-use pleach_input::InputOptions;
+use pleach_input::{InputOptions, NullCounts};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use pyo3_arrow::input::AnyRecordBatch;
@@ -45,8 +45,10 @@ impl Given {
 }
 
 /// Returns what a new file is.
-fn built<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+fn built<'py>(py: Python<'py>, summary: &Summary, nulls: &NullCounts) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
+    answer.set_item("skipped_rows", nulls.skipped())?;
+    answer.set_item("filled_values", nulls.filled())?;
     answer.set_item("tuples", summary.tuples)?;
     answer.set_item("file_bytes", summary.file_bytes)?;
     answer.set_item("generation", summary.generation)?;
@@ -69,7 +71,7 @@ pub(crate) fn build<'py>(
         let mut source = given.open(&input).map_err(BuildError::Source)?;
         pleach_builder::build(&mut *source, &path, &build, &progress)
     })?;
-    built(py, &summary)
+    built(py, &summary, &input.null_counts)
 }
 
 /// Makes the next generation of a file from a table of changes.
@@ -84,11 +86,12 @@ pub(crate) fn rebuild<'py>(
     let (input, mut rebuild, progress) = (options.input()?, options.rebuild()?, options.progress()?);
     let given = Given::of(changes)?;
     rebuild.inputs = given.paths();
+    let nulls = input.null_counts.clone();
     let open = |schema: &Schema| given.open(&of_base(input, schema));
     let done =
         progress.run(py, building, || changing::rebuild(&path, Box::new(open), &rebuild, &progress))?;
     let Rebuilt { summary, method, applied, base_tuples, lost, kept: _, left: _ } = done;
-    let answer = built(py, &summary)?;
+    let answer = built(py, &summary, &nulls)?;
     answer.set_item("method", method.name())?;
     answer.set_item("base_tuples", base_tuples)?;
     answer.set_item("lost_tuples", lost)?;
@@ -131,7 +134,7 @@ pub(crate) fn compact<'py>(
     let options = Options(options);
     let (compact, progress) = (options.compact()?, options.progress()?);
     let done = progress.run(py, building, || changing::compact(&files, &path, &compact, &progress))?;
-    let answer = built(py, &done.summary)?;
+    let answer = built(py, &done.summary, &NullCounts::default())?;
     answer.set_item("lost_tuples", done.lost_tuples())?;
     Ok(answer)
 }

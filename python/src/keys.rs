@@ -4,7 +4,7 @@ use crate::errors::{batch, exception};
 use crate::numpy::{Elements, Memory, input};
 use pleach::{KeyType, Queries};
 use pleach_batch::arrow::ArrowKeys;
-use pleach_batch::{Keys, Lane, Numbers, Table, Texts};
+use pleach_batch::{Keys, Lane, Numbers, Parsed, Table, Texts};
 use pleach_format::logical::{Logical, Ratio, Unit};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -17,6 +17,8 @@ pub(crate) enum Batch {
     Arrow(ArrowKeys),
     /// Strings that were copied from a NumPy array.
     Copied(Copied),
+    /// Keys that were read from texts.
+    Parsed(Parsed),
 }
 
 /// Byte strings that were copied.
@@ -81,7 +83,7 @@ impl Batch {
             }
             Elements::Texts { characters } => {
                 let is_swapped = memory.is_swapped;
-                copied(&memory, characters * 4, |raw, data| {
+                let texts = copied(&memory, characters * 4, |raw, data| {
                     let (words, _) = raw.as_chunks::<4>();
                     let code = |word: &[u8; 4]| {
                         if is_swapped { u32::from_be_bytes(*word) } else { u32::from_le_bytes(*word) }
@@ -92,7 +94,12 @@ impl Batch {
                         data.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
                     }
                     Some(())
-                })
+                })?;
+                let parsed = match &texts {
+                    Self::Copied(texts) => table.parsed(texts).map_err(|error| batch(&error))?,
+                    _ => None,
+                };
+                Ok(parsed.map_or(texts, Self::Parsed))
             }
         }
     }
@@ -111,6 +118,7 @@ impl Batch {
             }
             Self::Arrow(keys) => keys.with(ask),
             Self::Copied(copied) => ask(&Keys::Texts(copied)),
+            Self::Parsed(parsed) => parsed.with(ask),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions, RollbackOptions};
 use pleach_builder::{BuildOptions, Layout, Unique};
 use pleach_format::logical::Logical;
-use pleach_input::InputOptions;
+use pleach_input::{InputOptions, Nulls};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -56,13 +56,24 @@ impl<'py> Options<'_, 'py> {
         layout.map(Some).map_err(refused)
     }
 
-    fn types<T>(&self, name: &str, plain: impl Fn(&str) -> Option<T>) -> PyResult<Types<T>> {
+    fn nulls(&self) -> PyResult<Nulls> {
+        let Some(text) = self.get::<String>("nulls")? else { return Ok(Nulls::Error) };
+        text.parse().map_err(|advice| exception("InputError", format!("nulls={text:?} is invalid: {advice}")))
+    }
+
+    /// Returns a type and its logical type; `words` is the type in which a logical one is stored.
+    fn types<T>(
+        &self,
+        name: &str,
+        plain: impl Fn(&str) -> Option<T>,
+        words: impl Fn(&Logical) -> Option<String>,
+    ) -> PyResult<Types<T>> {
         let Some(text) = self.get::<String>(name)? else { return Ok((None, None)) };
         if let Some(plain) = plain(&text) {
             return Ok((Some(plain), None));
         }
         if let Some(logical) = Logical::of_name(&text) {
-            return Ok((None, Some(logical)));
+            return Ok((words(&logical).and_then(|words| plain(&words)), Some(logical)));
         }
         let advice = "use a type such as \"u64\", \"utf8\" or \"timestamp[us]\"";
         Err(exception("InputError", format!("{name}={text:?} is invalid: {advice}")))
@@ -74,13 +85,14 @@ impl<'py> Options<'_, 'py> {
     }
 
     pub(crate) fn input(&self) -> PyResult<InputOptions> {
-        let (key_type, key_logical) = self.types("key_type", pleach::KeyType::from_name)?;
-        let (value_type, value_logical) = self.types("value_type", pleach::ValueType::from_name)?;
+        let (key_type, key_logical) = self.types("key_type", pleach::KeyType::from_name, Logical::key_words)?;
+        let (value_type, value_logical) = self.types("value_type", pleach::ValueType::from_name, Logical::value_words)?;
         Ok(InputOptions {
             key: self.get("key")?,
             value: self.get("value")?,
             no_header: self.flag("no_header")?,
             op: self.get("op")?,
+            nulls: self.nulls()?,
             key_type,
             key_logical,
             value_type,

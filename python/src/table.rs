@@ -3,7 +3,7 @@
 use crate::errors::{batch, exception, reading};
 use crate::keys::Batch;
 use crate::numpy::Memory;
-use pleach::{AnyMap, Datum, Error, Followed, KeyType, OpenOptions, Residence, Structure, Verify};
+use pleach::{AnyMap, Datum, Error, Followed, KeyType, Near, OpenOptions, Residence, Structure, Verify};
 use pleach_batch::arrow::Tuples;
 use pleach_batch::{BatchError, Bound as Edge, Found, Pool, Values};
 use pyo3::prelude::*;
@@ -295,6 +295,15 @@ impl Table {
         // SAFETY: as above.
         let flags = flags.as_mut().map(|flags| unsafe { flags.slice::<u8>() });
         answered(py, threads, |pool| {
+            let near = match how {
+                "floor" => Some(Near::Floor),
+                "ceiling" => Some(Near::Ceiling),
+                "nearest" => Some(Near::Nearest),
+                _ => None,
+            };
+            if let Some(near) = near {
+                return keys.with(|keys| self.table.near(keys, near, ranks, pool)).map(|()| 0);
+            }
             let bound = match how {
                 "lower" => Edge::Lower,
                 "upper" => Edge::Upper,

@@ -116,7 +116,12 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// # Errors
     /// [`ReadError::Buffer`] if a buffer is too short and not empty; otherwise as for a single look-up:
     /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
-    pub fn near_batch(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+    pub fn near_batch(
+        &self,
+        near: Near,
+        keys: &[K],
+        mut tuples: Tuples<'_, K, V>,
+    ) -> Result<usize, ReadError> {
         self.near_task(near, keys, tuples.checked(keys.len())?)
     }
 
@@ -236,7 +241,8 @@ impl<K: Key, V: Value> Piece<K, V> {
             let (has_below, has_above) = (self.ranks[at] < typed.len(), ranks[at] < typed.len());
             let is_next = has_above && (!has_below || is_nearer(query, K::decode(self.words[at]), next));
             if is_next {
-                (self.ranks[at], self.words[at], self.values[at]) = (ranks[at], next.encode(), value.to_bits());
+                (self.ranks[at], self.words[at], self.values[at]) =
+                    (ranks[at], next.encode(), value.to_bits());
             }
         }
         Ok(())
@@ -247,7 +253,8 @@ impl<K: Key, V: Value> Piece<K, V> {
         let ranks = &self.ranks[..count];
         let found = ranks.iter().filter(|&&rank| rank < tuples).count();
         for (word, ranks) in to.present.iter_mut().zip(ranks.chunks(64)) {
-            *word = ranks.iter().enumerate().fold(0, |bits, (at, &rank)| bits | u64::from(rank < tuples) << at);
+            *word =
+                ranks.iter().enumerate().fold(0, |bits, (at, &rank)| bits | u64::from(rank < tuples) << at);
         }
         to.keys.iter_mut().zip(&self.words).for_each(|(to, &word)| *to = K::decode(word));
         to.values.iter_mut().zip(&self.values).for_each(|(to, &bits)| *to = V::from_bits(bits));
@@ -304,7 +311,8 @@ impl<V: Value> Strings<'_, V> {
         ranks: &mut [u64],
     ) -> Result<usize, ReadError> {
         let (needed, length) = (keys.len(), ranks.len());
-        let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found: length })?;
+        let ranks =
+            ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found: length })?;
         if near == Near::Ceiling {
             self.lower_bound_batch(keys, ranks)?;
         } else {

@@ -25,14 +25,19 @@ pub fn check<K: Key, V: Value + Debug>(
 ) -> u64 {
     let count = queries.len();
     for near in [Near::Floor, Near::Ceiling, Near::Nearest] {
-        let (mut ranks, mut keys, mut values) = (vec![7; count], vec![K::default(); count], vec![V::default(); count]);
+        let (mut ranks, mut keys, mut values) =
+            (vec![7; count], vec![K::default(); count], vec![V::default(); count]);
         let mut present = vec![u64::MAX; count.div_ceil(64)];
         let to = Tuples { ranks: &mut ranks, keys: &mut keys, values: &mut values, present: &mut present };
         let found = view.near_batch(near, queries, to).expect("readable");
         let (mut par_ranks, mut par_keys, mut par_values) = (ranks.clone(), keys.clone(), values.clone());
-        let to = Tuples { ranks: &mut par_ranks, keys: &mut par_keys, values: &mut par_values, present: &mut [] };
+        let to =
+            Tuples { ranks: &mut par_ranks, keys: &mut par_keys, values: &mut par_values, present: &mut [] };
         assert_eq!(view.par_near_batch(near, queries, to).expect("readable"), found, "{what}");
-        assert!(par_ranks == ranks && par_values == values && par_keys == keys, "{what}: {near:?} on all threads");
+        assert!(
+            par_ranks == ranks && par_values == values && par_keys == keys,
+            "{what}: {near:?} on all threads"
+        );
         // Any one of the buffers alone.
         let (mut lone, mut lone_present) = (vec![V::default(); count], vec![0; present.len()]);
         let to = Tuples { values: &mut lone, ..Tuples::default() };

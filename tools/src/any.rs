@@ -11,8 +11,8 @@ use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum_json, put_meant, put_meant_json};
-use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
-use pleach_format::logical::{Element, Form, TextError};
+use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed, Value, Word};
+use pleach_format::logical::{Element, Form, TextError, with_article};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::ops::Range;
 use std::path::Path;
@@ -72,7 +72,7 @@ impl<'a> Any<'a> {
         if let Some((form, name)) = &self.meant.key {
             return meant_key(*form, key_type, text).map_err(|error| {
                 let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
-                let message = Message::new(format!("'{shown}' is not a {name} key"));
+                let message = Message::new(format!("'{shown}' is not {} key", with_article(name)));
                 message.because(Message::of(&form.advice(error)))
             });
         }
@@ -140,8 +140,8 @@ impl<'a> Any<'a> {
                 None => (prefix, key_type != KeyType::Bytes && self.meant.key.is_none()),
             },
             KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
-                let message =
-                    Message::new("--prefix is for byte keys, addresses, digits and DNA").more(format!("the keys are {key_type}"));
+                let message = Message::new("--prefix is for byte keys, addresses, digits and DNA")
+                    .more(format!("the keys are {key_type}"));
                 return Err(Failure::usage(message.advise("give LO and HI for numbers")));
             }
         };
@@ -178,14 +178,12 @@ impl<'a> Any<'a> {
         let mut ranks = vec![0; keys.len()];
         let mut present = vec![0; keys.len().div_ceil(64)];
         let found = if self.index.key_type().is_bytes() {
-            let queries: Vec<&[u8]> =
-                keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect();
+            let queries = bytes_of(keys);
             let view = self.strings()?;
             view.contains_batch(&queries, &mut present)
                 .and_then(|_| view.lower_bound_batch(&queries, &mut ranks))
         } else {
-            let words: Vec<u128> =
-                keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
+            let words = words_of(keys);
             self.numbers(pleach::with_typed!(self.index, |view| ranks_of(
                 &view,
                 &words,
@@ -196,6 +194,83 @@ impl<'a> Any<'a> {
         found.map_err(|error| self.failed(error))?;
         let there = |at: usize| present[at / 64] >> (at % 64) & 1 == 1;
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
+    }
+
+    /// Returns for each key the rank of the tuple near it, if there is one.
+    pub fn near(&self, near: Near, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        let mut ranks = vec![0; keys.len()];
+        let found = if self.index.key_type().is_bytes() {
+            self.strings()?.near_batch(near, &bytes_of(keys), &mut ranks)
+        } else {
+            let words = words_of(keys);
+            self.numbers(pleach::with_typed!(self.index, |view| near_of(&view, near, &words, &mut ranks)))?
+        };
+        found.map_err(|error| self.failed(error))?;
+        Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
+    }
+
+    /// Does the same as [`Any::near`] on a GPU, for floors and ceilings.
+    pub fn near_on(
+        &self,
+        table: &GpuTable<'_>,
+        by: Algorithm,
+        near: Near,
+        keys: &[AnyKey],
+    ) -> Result<Vec<Option<u64>>, GpuError> {
+        let mut ranks = vec![0; keys.len()];
+        let is_floor = near == Near::Floor;
+        if self.index.key_type().is_bytes() {
+            let mut queries: Vec<Vec<u8>> = bytes_of(keys).into_iter().map(<[u8]>::to_vec).collect();
+            if is_floor {
+                // The smallest string above another is that with a zero byte.
+                queries.iter_mut().for_each(|query| query.push(0));
+            }
+            table.lower_bound_strings_by(by, &queries, &mut ranks)?;
+        } else {
+            let words = words_of(keys);
+            pleach::with_typed!(self.index, |view| bounds_on(
+                &view,
+                (table, by),
+                &words,
+                is_floor,
+                &mut ranks
+            ))??;
+        }
+        let back = u64::from(is_floor);
+        let rank = |bound: u64| bound.checked_sub(back).filter(|&rank| rank < self.index.len());
+        Ok(ranks.into_iter().map(rank).collect())
+    }
+
+    /// Writes a query and the tuple near it.
+    pub fn put_near(
+        &self,
+        query: &Datum<'_>,
+        rank: u64,
+        shows_rank: bool,
+        json: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let (key, value) = self.tuple(rank)?;
+        if json {
+            out.extend_from_slice(b"{\"query\":");
+            put_meant_json(query, self.key_form(), out);
+            out.extend_from_slice(b",\"rank\":");
+            put_datum_json(&Datum::U64(rank), out);
+            out.push(b',');
+            let start = out.len();
+            self.put(&key, &value, true, out);
+            // The tuple is an object: its members follow.
+            out.remove(start);
+            return Ok(());
+        }
+        put_meant(query, self.key_form(), out);
+        out.push(b'\t');
+        if shows_rank {
+            put_line((&key, self.key_form()), (&Datum::U64(rank), None), "rank", false, out);
+        } else {
+            self.put(&key, &value, false, out);
+        }
+        Ok(())
     }
 
     /// Does the same as [`Any::ranks`] on a GPU.
@@ -209,13 +284,11 @@ impl<'a> Any<'a> {
         let mut present = vec![0; keys.len().div_ceil(64)];
         let mut nothing = vec![(); keys.len()];
         if self.index.key_type().is_bytes() {
-            let queries: Vec<&[u8]> =
-                keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect();
+            let queries = bytes_of(keys);
             table.get_strings_by(by, &queries, &mut nothing, &mut present)?;
             table.lower_bound_strings_by(by, &queries, &mut ranks)?;
         } else {
-            let words: Vec<u128> =
-                keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
+            let words = words_of(keys);
             pleach::with_typed!(self.index, |view| ranks_on(
                 &view,
                 (table, by),
@@ -241,6 +314,46 @@ impl<'a> Any<'a> {
         let tuple = self.index.tuple(rank).map_err(|error| self.failed(error))?;
         Ok(tuple.unwrap_or((Datum::None, Datum::None)))
     }
+}
+
+/// Returns keys as byte strings; those that are numbers are empty.
+fn bytes_of(keys: &[AnyKey]) -> Vec<&[u8]> {
+    keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect()
+}
+
+/// Returns keys as words; those that are byte strings are 0.
+fn words_of(keys: &[AnyKey]) -> Vec<u128> {
+    keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect()
+}
+
+fn near_of<K: Key, V: Value>(
+    view: &Typed<'_, K, V>,
+    near: Near,
+    words: &[u128],
+    ranks: &mut [u64],
+) -> Result<usize, ReadError> {
+    let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
+    view.near_batch(near, &keys, Tuples { ranks, ..Tuples::default() })
+}
+
+fn bounds_on<K: Key, V: Value>(
+    view: &Typed<'_, K, V>,
+    (table, by): (&GpuTable<'_>, Algorithm),
+    words: &[u128],
+    is_upper: bool,
+    ranks: &mut [u64],
+) -> Result<(), GpuError> {
+    // The upper bound of a key is the lower bound of the next one.
+    let next = |word: u128| K::Word::from_u128(word).successor().map(Word::to_u128);
+    let bound = |word: u128| if is_upper { next(word).unwrap_or(word) } else { word };
+    let keys: Vec<K> = words.iter().map(|&word| key_of(bound(word))).collect();
+    table.lower_bound_batch_by::<K, ()>(by, &keys, ranks)?;
+    for (rank, &word) in ranks.iter_mut().zip(words) {
+        if is_upper && next(word).is_none() {
+            *rank = view.len();
+        }
+    }
+    Ok(())
 }
 
 /// Parses the key of a text in its logical form.

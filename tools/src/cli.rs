@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
-use pleach_input::Format;
+use pleach_input::{Format, Nulls};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -241,6 +241,10 @@ pub struct RebuildArgs {
     /// Folder for lists that do not fit into memory [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
+    /// Treatment of rows with nulls, which in text are empty fields of columns that are not text: error, skip (leave
+    /// them out) or default=V (values become V; keys must be there)
+    #[arg(long, value_name = "HOW", default_value = "error", value_parser = parse::nulls, allow_hyphen_values = true)]
+    pub nulls: Nulls,
     /// Format of CHANGES [default: by its extension]
     #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
@@ -310,7 +314,8 @@ pub struct BuildArgs {
     #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
     /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
-    /// timestamp[us,UTC] duration[us] decimal(10,2) uuid [default: the column's; u64 for text]
+    /// timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:N (the first N digits) dna2
+    /// dna2:canonical (a sequence and its reverse complement are one) [default: the column's; u64 for text]
     #[arg(long, value_name = "T", value_parser = parse::meant_key_type)]
     pub key_type: Option<parse::MeantType<KeyType>>,
     /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and others [default:
@@ -341,6 +346,10 @@ pub struct BuildArgs {
     /// Folder for sorting on disk [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
+    /// Treatment of rows with nulls, which in text are empty fields of columns that are not text: error, skip (leave
+    /// them out) or default=V (values become V; keys must be there)
+    #[arg(long, value_name = "HOW", default_value = "error", value_parser = parse::nulls, allow_hyphen_values = true)]
+    pub nulls: Nulls,
     /// Format of every INPUT [default: by its extension]
     #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
@@ -389,6 +398,15 @@ pub struct GetArgs {
     /// Print the rank (0-based position in key order) instead of the value
     #[arg(long)]
     pub rank: bool,
+    /// Print KEY and the last tuple whose key is at most KEY
+    #[arg(long, conflicts_with_all = ["all", "ceiling", "nearest"])]
+    pub floor: bool,
+    /// Print KEY and the first tuple whose key is at least KEY
+    #[arg(long, conflicts_with_all = ["all", "nearest"])]
+    pub ceiling: bool,
+    /// Print KEY and the tuple whose key is nearest to KEY, of two the lower; keys must be numbers
+    #[arg(long, conflicts_with = "all")]
+    pub nearest: bool,
     /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
@@ -416,6 +434,18 @@ pub struct GetArgs {
     pub explain: bool,
 }
 
+impl GetArgs {
+    /// Returns which tuple near a key is wanted, if not that of the key itself.
+    pub fn near(&self) -> Option<pleach::Near> {
+        let wanted = [
+            (self.floor, pleach::Near::Floor),
+            (self.ceiling, pleach::Near::Ceiling),
+            (self.nearest, pleach::Near::Nearest),
+        ];
+        wanted.into_iter().find(|(is_wanted, _)| *is_wanted).map(|(_, near)| near)
+    }
+}
+
 /// Arguments of `range`.
 #[derive(Clone, Debug, Args)]
 pub struct RangeArgs {
@@ -431,7 +461,8 @@ pub struct RangeArgs {
     /// Print HI too
     #[arg(long)]
     pub inclusive: bool,
-    /// Print the keys that begin with P; the keys must be byte strings
+    /// Print the keys that begin with P: with a text, with hexadecimal digits or DNA bases, or in a network of
+    /// addresses such as 10.0.0.0/8
     #[arg(long, value_name = "P", conflicts_with_all = ["lo", "hi"], allow_hyphen_values = true)]
     pub prefix: Option<String>,
     /// Stop after N tuples

@@ -75,7 +75,8 @@ is printed.
 
 Keys are arguments, or lines of a file, which may be compressed. The file is streamed, so it may \
 be larger than memory. Blank lines are skipped, and so is a first line that is the name of the \
-key column. Negative keys need no quoting. For a duplicate key, the first value is printed, or \
+key column. Negative keys need no quoting. With --floor, --ceiling or --nearest, the tuple near each \
+key is printed, as KEY<TAB>ITS KEY<TAB>VALUE. For a duplicate key, the first value is printed, or \
 every value with --all. In utf8 keys, tab, newline, carriage return and backslash are written \\t \
 \\n \\r \\\\; bytes are hexadecimal digits; bytesN are hexadecimal digits or N characters.";
 
@@ -87,13 +88,14 @@ Examples:
   pleach get users.pleach --keys wanted.txt --response 1 --explain > found.tsv
       in batches of about a millisecond
   pleach get users.pleach 17 --rank             position in key order
+  pleach get prices.pleach --floor 2024-05-01   the last price up to that day
   pleach get users.pleach 17 --json             {\"key\":\"17\",\"value\":\"3\"}";
 
 pub const RANGE: &str = "\
 Prints the tuples with LO <= key < HI as KEY<TAB>VALUE, in key order. '..' leaves an end open. \
 --limit stops early, --reverse starts at the end, and --count prints the number of tuples without \
-reading them. --prefix, for byte keys, prints the keys that begin with a text, or with bytes \
-given as hexadecimal digits.";
+reading them. --prefix prints the keys that begin with a text, with hexadecimal digits (of bytes, \
+hex keys and uuids) or with DNA bases, or the addresses of a network.";
 
 pub const RANGE_EXAMPLES: &str = "\
 Examples:

@@ -8,6 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::message::Message;
 use crate::parse::FromText;
 use pleach::Index;
+use pleach_format::logical::with_article;
 use pleach_input::text::{self, RETURN, TextReader, Use};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -162,6 +163,6 @@ pub fn not_a_key<K: FromText>(text: &[u8]) -> Message {
     let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
     let more = if text.len() > shown.len() { "..." } else { "" };
     let (low, high) = K::BOUNDS;
-    Message::new(format!("'{shown}{more}' is not a {} key", K::NAME))
+    Message::new(format!("'{shown}{more}' is not {} key", with_article(K::NAME)))
         .advise(format!("give a {} from {low} to {high}", K::KIND))
 }

@@ -7,9 +7,10 @@ use crate::message::Message;
 use crate::render::text::unescaped;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pleach_builder::Layout;
+use pleach_format::logical::with_article;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
-use pleach_input::{FORMATS, Format};
+use pleach_input::{FORMATS, Format, Nulls};
 use std::fmt::Display;
 
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
@@ -167,6 +168,12 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), Message> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
+/// Parses what becomes of nulls.
+pub fn nulls(text: &str) -> Result<Nulls, Message> {
+    text.parse()
+        .map_err(|advice: String| Message::new(format!("unknown treatment of nulls '{text}'")).advise(advice))
+}
+
 /// Parses a layout.
 pub fn layout(text: &str) -> Result<Layout, Message> {
     text.parse::<Layout>().map_err(|error| Message::new(error.what).advise(error.advice))
@@ -308,7 +315,7 @@ impl FromText for f64 {
 pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, Message> {
     let refused = |kind: &dyn Display, advice: String| {
         let shown = String::from_utf8_lossy(&text[..text.len().min(40)]);
-        Message::new(format!("'{shown}' is not a {kind} key")).advise(advice)
+        Message::new(format!("'{shown}' is not {} key", with_article(&kind.to_string()))).advise(advice)
     };
     match key_type {
         KeyType::Utf8 => unescaped(text)

@@ -52,7 +52,22 @@ const TYPES: &[(&str, &[&str])] = &[
     ("decimal(10,2)", &["-0.50", "7.00", "7675.00"]),
     ("decimal64(12,0)", &["-7", "7"]),
     ("uuid", &["00000000-0000-0000-0000-000000000001", "01234567-89ab-cdef-0123-456789abcdef"]),
+    ("ipv4", &["0.0.0.1", "192.0.2.1", "255.255.255.255"]),
+    ("ipv6", &["::", "2001:db8::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]),
+    ("ip", &["0.0.0.1", "255.255.255.255", "::", "::1:0:0:0", "2001:db8::1"]),
+    ("hex:5", &["00000", "5baa6", "c0ffe"]),
+    ("hex:16", &["0123456789abcdef", "f000000000000000"]),
+    ("hex:31", &["0123456789abcdef0123456789abcde", "f00000000000000000000000000000f"]),
+    ("hex:40", &["0123456789abcdef0123456789abcdef01234567", "f0000000000000000000000000000000000000ff"]),
+    ("hex", &["00", "0123456789abcdef", "5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8"]),
+    ("dna2", &["A", "AA", "ACGTACGTACGTACGTACGTACGTACGTACG", "GT"]),
+    ("dna2:canonical", &["AC", "ACG", "CG", "GA"]),
 ];
+
+/// Types whose stored form is printed as the text is, or as digits.
+fn is_plain(kind: &str) -> bool {
+    matches!(kind, "decimal64(12,0)" | "hex" | "hex:40")
+}
 
 #[test]
 fn keys_values_and_fields_are_given_and_printed_as_texts() {
@@ -80,17 +95,22 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         }
         fs::write(folder.join("keys.txt"), texts.join("\n")).expect("writes");
         assert_eq!(printed(folder, &["get", "k.pleach", "--keys", "keys.txt"]), lines, "{kind}");
-        refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, ": use "]);
+        refused(folder, &["get", "k.pleach", "abx"], &["'abx' is not a", kind, ": use "]);
         // Integers are what is stored, both ways.
         let raw = printed(folder, &["range", "--raw-values", "k.pleach", "..", ".."]);
         let first = raw.split('\t').next().expect("a key");
         let again = printed(folder, &["get", "--raw-values", "k.pleach", "--", first]);
         assert_eq!(again, format!("{first}\t1\n"), "{kind}");
-        assert!(first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'), "{kind}: {first}");
+        let is_number = first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        assert!(is_number || is_plain(kind), "{kind}: {first}");
         // A value, and a field of a record.
         let rows: String = texts.iter().zip(1..).map(|(text, at)| format!("{at},{text},{at}\n")).collect();
         fs::write(folder.join("v.csv"), format!("k,v,w\n{rows}")).expect("writes");
         for (columns, types) in [("v", (*kind).to_owned()), ("v,w", format!("{kind},u8"))] {
+            if *kind == "hex" && columns != "v" {
+                // A field has a fixed width.
+                continue;
+            }
             let build =
                 ["build", "v.csv", "-o", "v.pleach", "--value", columns, "--value-type", &types, "-q"];
             anew("v.pleach");
@@ -102,13 +122,14 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
                 "{kind}"
             );
             // Text and back.
-            for table in ["t.csv", "t.tsv"] {
+            for table in ["t.csv", "t.tsv", "t.parquet", "t.arrow"] {
                 anew("w.pleach");
                 printed(folder, &["export", "v.pleach", "-o", table, "-q"]);
-                printed(
-                    folder,
-                    &["build", table, "-o", "w.pleach", "--value", columns, "--value-type", &types, "-q"],
-                );
+                let build = ["build", table, "-o", "w.pleach", "--value", columns, "-q"];
+                // Formats with types know what is meant.
+                let has_types = table.ends_with("parquet") || table.ends_with("arrow");
+                let typed = ["--value-type", &types];
+                printed(folder, &[&build[..], if has_types { &[] } else { &typed }].concat());
                 let [one, other] =
                     ["v.pleach", "w.pleach"].map(|name| fs::read(folder.join(name)).expect("is there"));
                 assert!(one == other, "{kind} {columns} by way of {table}");
@@ -194,6 +215,10 @@ fn what_means_something_else_is_refused_by_name() {
         ("decimal(10,0)", "7", "duration[s]", "7s"),
         ("date", "2024-01-01", "i32", "1"),
         ("uuid", uuid, "u128", "1"),
+        ("ipv4", "192.0.2.1", "u32", "1"),
+        ("ipv6", "::1", "ip", "::1"),
+        ("hex:16", "0123456789abcdef", "u64", "1"),
+        ("dna2", "ACGT", "dna2:canonical", "ACGT"),
     ] {
         file(folder, "a.pleach", left, &[key]);
         file(folder, "b.pleach", right, &[other]);
@@ -293,6 +318,136 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     assert_eq!(printed(folder, &["range", "x.pleach", "..", ".."]), "2024-01-01T12:00:00\t1\n");
 }
 
+/// Prefixes of digits and bases, and networks of addresses, are ranges.
+#[test]
+fn prefixes_are_ranges() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    let rows: &[(&str, &[&str], &str, &[&str])] = &[
+        (
+            "ipv4",
+            &["9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0"],
+            "10.0.0.0/8",
+            &["10.0.0.0", "10.255.255.255"],
+        ),
+        (
+            "ipv6",
+            &["2001:db7::", "2001:db8::", "2001:db8::1", "2001:db9::"],
+            "2001:db8::/32",
+            &["2001:db8::", "2001:db8::1"],
+        ),
+        ("ip", &["10.0.0.0", "::", "::1"], "::/0", &["10.0.0.0", "::", "::1"]),
+        ("ip", &["10.0.0.0", "::", "::1"], "0.0.0.0/0", &["10.0.0.0"]),
+        ("hex", &["5baa", "5baa61", "5bab"], "5baa6", &["5baa61"]),
+        ("hex:7", &["5baa612", "5bab000", "5c00000"], "5b", &["5baa612", "5bab000"]),
+        (
+            "hex:40",
+            &["5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8", "6000000000000000000000000000000000000000"],
+            "5BAA6",
+            &["5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8"],
+        ),
+        (
+            "uuid",
+            &["01234567-89ab-cdef-0123-456789abcdef", "0123ffff-89ab-cdef-0123-456789abcdef"],
+            "01234567-89",
+            &["01234567-89ab-cdef-0123-456789abcdef"],
+        ),
+        ("dna2", &["AC", "ACG", "ACT", "AG"], "ac", &["AC", "ACG", "ACT"]),
+    ];
+    for (kind, keys, prefix, found) in rows {
+        drop(fs::remove_file(folder.join("p.pleach")));
+        file(folder, "p.pleach", kind, keys);
+        let told = printed(folder, &["range", "p.pleach", "--prefix", prefix]);
+        let told: Vec<&str> = told.lines().map(|line| line.split('\t').next().unwrap_or_default()).collect();
+        assert_eq!(told, *found, "{kind} {prefix}");
+    }
+    file(folder, "v4.pleach", "ipv4", &["192.0.2.1"]);
+    refused(folder, &["range", "v4.pleach", "--prefix", "10.1.0.0/8"], &["bits behind its length"]);
+    refused(folder, &["range", "v4.pleach", "--prefix", "::/8"], &["other family"]);
+    file(folder, "d.pleach", "date", &["2024-01-01"]);
+    refused(folder, &["range", "d.pleach", "--prefix", "2024"], &["--prefix is for"]);
+}
+
+/// Floor, ceiling and nearest of keys of every type.
+#[test]
+fn tuples_near_a_key_are_found() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    fs::write(folder.join("t.csv"), "k,v\n10,a\n20,b\n20,c\n30,d\n").expect("writes");
+    printed(folder, &["build", "t.csv", "-o", "t.pleach", "--value-type", "utf8", "-q"]);
+    let near = |how: &str, keys: &[&str]| {
+        let output = pleach(folder, &[&["get", "t.pleach", how, "--missing", "-"], keys].concat());
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(
+        near("--floor", &["9", "10", "20", "29", "99"]),
+        "9\t-\n10\t10\ta\n20\t20\tc\n29\t20\tc\n99\t30\td\n"
+    );
+    assert_eq!(near("--ceiling", &["9", "11", "20", "31"]), "9\t10\ta\n11\t20\tb\n20\t20\tb\n31\t-\n");
+    assert_eq!(near("--nearest", &["0", "15", "16", "99"]), "0\t10\ta\n15\t10\ta\n16\t20\tb\n99\t30\td\n");
+    let json = printed(folder, &["get", "t.pleach", "--floor", "--json", "29"]);
+    assert_eq!(json, "{\"query\":\"29\",\"rank\":\"2\",\"key\":\"20\",\"value\":\"c\"}\n");
+    assert_eq!(printed(folder, &["get", "t.pleach", "--ceiling", "--rank", "12"]), "12\t20\t1\n");
+    file(folder, "w.pleach", "utf8", &["b", "d"]);
+    assert_eq!(printed(folder, &["get", "w.pleach", "--floor", "c"]), "c\tb\t1\n");
+    assert_eq!(printed(folder, &["get", "w.pleach", "--ceiling", "c"]), "c\td\t2\n");
+    refused(folder, &["get", "w.pleach", "--nearest", "c"], &["--nearest is for keys that are numbers"]);
+    refused(folder, &["get", "t.pleach", "--nearest", "--device", "cuda", "1"], &["--device cpu"]);
+    file(folder, "d.pleach", "date", &["2024-01-01", "2024-03-01"]);
+    assert_eq!(printed(folder, &["get", "d.pleach", "--floor", "2024-02-29"]), "2024-02-29\t2024-01-01\t1\n");
+    assert_eq!(
+        printed(folder, &["get", "d.pleach", "--nearest", "2024-02-29"]),
+        "2024-02-29\t2024-03-01\t2\n"
+    );
+}
+
+/// Rows with nulls are refused, left out or filled in, and counted.
+#[test]
+fn nulls_are_refused_left_out_or_filled_in() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    fs::write(folder.join("t.csv"), "k,v,w\n1,,2024-01-01\n,5,2024-01-02\n3,6,\n4,7,2024-01-04\n")
+        .expect("writes");
+    let build = |more: &[&str]| {
+        drop(fs::remove_file(folder.join("t.pleach")));
+        let output = pleach(folder, &[&["build", "t.csv", "-o", "t.pleach"], more].concat());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let told = build(&[]);
+    assert!(
+        told.contains("row 1, column \"v\": it is null: leave such rows out with --nulls skip"),
+        "{told}"
+    );
+    let told = build(&["--nulls", "skip"]);
+    assert!(told.contains("2 tuples") && told.contains("2 rows with nulls left out"), "{told}");
+    assert_eq!(printed(folder, &["range", "t.pleach", "..", ".."]), "3\t6\n4\t7\n");
+    let told = build(&["--nulls", "default=9"]);
+    assert!(told.contains("row 2, column \"k\": it is null"), "{told}");
+    let record = ["--value", "v,w", "--value-type", "u32,date"];
+    let told = build(&[&record[..], &["--nulls", "skip"]].concat());
+    assert!(told.contains("1 tuple,") && told.contains("3 rows with nulls left out"), "{told}");
+    let told = build(&[&record[..], &["--nulls", "default=2024-02-02"]].concat());
+    assert!(told.contains("the default \"2024-02-02\" of nulls is not a value of type u32"), "{told}");
+    fs::write(folder.join("t.csv"), "k,v\n1,\n2,5\n").expect("writes");
+    let told = build(&["--nulls", "default=9"]);
+    assert!(told.contains("1 null filled in"), "{told}");
+    assert_eq!(printed(folder, &["range", "t.pleach", "..", ".."]), "1\t9\n2\t5\n");
+    // In changes, too: a del needs no value.
+    fs::write(folder.join("c.csv"), "op,k,v\nput,3,\ndel,2,\nput,,4\nput,5,6\n").expect("writes");
+    refused(folder, &["rebuild", "t.pleach", "--apply", "c.csv"], &["row 1", "it is null"]);
+    let output = pleach(folder, &["rebuild", "t.pleach", "--apply", "c.csv", "--nulls", "skip"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("2 rows with nulls left out"), "{told}");
+    assert_eq!(printed(folder, &["range", "t.pleach", "..", ".."]), "1\t9\n5\t6\n");
+    refused(
+        folder,
+        &["build", "t.csv", "-o", "x.pleach", "--nulls", "drop"],
+        &["use error, skip or default=V"],
+    );
+    let told = build(&["--nulls", "skip", "--value", "@row"]);
+    assert!(told.contains("row numbers are those of all rows"), "{told}");
+}
+
 /// Keys are shown as they are given where something is wrong with them, and where a file is looked into, too.
 #[test]
 fn messages_and_pictures_show_keys_as_they_are_given() {
@@ -327,11 +482,11 @@ fn messages_and_pictures_show_keys_as_they_are_given() {
         let told = printed(folder, &[&line[..], &["--json"]].concat());
         assert!(told.contains(&format!("\"{last}\"")), "{kind}: {told}");
         let told = printed(folder, &[&line[..], &["--raw-values"]].concat());
-        assert_eq!(told.contains(last), kind == "decimal64(12,0)", "{kind}: {told}");
+        assert_eq!(told.contains(last), is_plain(kind), "{kind}: {told}");
         let ends = |more: &[&str]| printed(folder, &[&["inspect", "looked.pleach", "--json"], more].concat());
         assert!(ends(&[]).contains(&format!("\"{last}\"")), "{kind}");
         let has_last = ends(&["--raw-values"]).contains(&format!("\"{last}\""));
-        assert_eq!(has_last, kind == "decimal64(12,0)", "{kind}");
+        assert_eq!(has_last, is_plain(kind), "{kind}");
     }
     // Separators of a spine, and the keys beside what salvage lost.
     let rows: String = (0..20_000).map(|row| format!("{row}.25,{row}\n")).collect();

@@ -1,6 +1,6 @@
 //! Answers as Arrow arrays.
 
-use super::arrays::{nulls, numbers, records, strings};
+use super::arrays::{meant, nulls, numbers, records, strings};
 use super::keys::ArrowKeys;
 use super::types::{key_type, logical_type, number_type};
 use crate::answer::Found;
@@ -15,9 +15,8 @@ use pleach::ValueType;
 use std::sync::Arc;
 
 impl Table {
-    /// Returns the Arrow type of the keys.
-    #[must_use]
-    pub fn arrow_key_type(&self) -> DataType {
+    /// Returns the Arrow type of the words of keys.
+    fn arrow_key_type(&self) -> DataType {
         logical_type(key_type(self.key_type()), self.key_meaning())
     }
 
@@ -86,7 +85,7 @@ impl Table {
             }
             Column::Strings(all) => strings(key_type(self.key_type()), all, nulls.clone()),
         };
-        let keys = keys.map_err(|error| self.damaged(&error))?;
+        let keys = meant(keys.map_err(|error| self.damaged(&error))?, self.key_meaning());
         let values = match values {
             Column::Words(bytes) => self.words(Buffer::from_slice_ref(&bytes), len, nulls),
             Column::Strings(all) => self.texts(all, nulls),
@@ -101,7 +100,7 @@ impl Table {
             Some(record) => records(record, len, |at| &values[at * width..][..width], nulls),
             None => {
                 let data_type = logical_type(number_type(self.value_type()), self.value_meaning());
-                numbers(data_type, values, len, nulls)
+                numbers(data_type, values, len, nulls).map(|array| meant(array, self.value_meaning()))
             }
         };
         made.map_err(|error| self.damaged(&error))
@@ -115,7 +114,10 @@ impl Table {
                 let packed = |at: usize| &all.data[all.offsets[at] as usize..all.offsets[at + 1] as usize];
                 records(record, len, packed, nulls)
             }
-            None => strings(number_type(self.value_type()), all, nulls),
+            None => {
+                let made = strings(number_type(self.value_type()), all, nulls);
+                made.map(|array| meant(array, self.value_meaning()))
+            }
         };
         made.map_err(|error| self.damaged(&error))
     }

@@ -2,11 +2,14 @@
 
 use super::types::{field_type, logical_type};
 use crate::gather::Gathered;
-use arrow_array::{ArrayRef, StructArray, make_array};
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, StructArray, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, Fields};
-use pleach_format::logical::Logical;
+use pleach_format::logical::{Logical, Meaning};
 use pleach_format::record::{FieldValue, Record};
 use std::sync::Arc;
 
@@ -79,6 +82,41 @@ pub fn strings(
     built(builder.nulls(nulls))
 }
 
+/// Makes an array of what its elements mean: texts of types that Arrow lacks, and all others unchanged.
+#[must_use]
+pub fn meant(array: ArrayRef, logical: &Logical) -> ArrayRef {
+    let Some(form) = logical.form().filter(|_| pleach_input::is_text_in_arrow(logical)) else { return array };
+    let (mut texts, mut text) = (LargeStringBuilder::new(), Vec::new());
+    let mut put = |is_null: bool, put: &dyn Fn(&mut Vec<u8>)| {
+        text.clear();
+        put(&mut text);
+        texts.append_option((!is_null).then(|| String::from_utf8_lossy(&text)));
+    };
+    macro_rules! each {
+        ($typed:expr, $put:ident) => {{
+            let typed = $typed;
+            for at in 0..typed.len() {
+                put(typed.is_null(at), &|text| form.$put(typed.value(at).into(), text));
+            }
+        }};
+    }
+    match array.data_type() {
+        DataType::UInt32 => each!(array.as_primitive::<UInt32Type>(), put_unsigned),
+        DataType::UInt64 => each!(array.as_primitive::<UInt64Type>(), put_unsigned),
+        DataType::FixedSizeBinary(_) => each!(array.as_fixed_size_binary(), put_bytes),
+        DataType::LargeBinary => each!(array.as_binary::<i64>(), put_bytes),
+        _ => return array,
+    }
+    Arc::new(texts.finish())
+}
+
+/// Makes a column of what the elements of an array mean. Its type says so if it is not one of Arrow's own.
+#[must_use]
+pub fn meant_field(name: impl Into<String>, array: &ArrayRef, has_nulls: bool, logical: &Logical) -> Field {
+    let metadata = pleach_input::extension_metadata(logical).unwrap_or_default();
+    Field::new(name, array.data_type().clone(), has_nulls).with_metadata(metadata)
+}
+
 /// Makes a struct array of records, of which `packed` returns the bytes.
 ///
 /// # Errors
@@ -102,8 +140,10 @@ pub fn records<'a>(
         }
         // Numbers must begin at their alignment.
         let buffer = Buffer::from_slice_ref(&bytes);
-        arrays.push(self::numbers(data_type.clone(), buffer, len, None)?);
-        fields.push(Field::new(field.name.clone(), data_type, false));
+        let logical = Meaning::new(field.kind, &field.logical).logical;
+        let array = meant(self::numbers(data_type, buffer, len, None)?, &logical);
+        fields.push(meant_field(field.name.clone(), &array, false, &logical));
+        arrays.push(array);
     }
     let array = StructArray::try_new(Fields::from(fields), arrays, nulls);
     Ok(Arc::new(array?))

@@ -4,12 +4,13 @@ use crate::error::{BatchError, Result};
 use crate::keys::{Keys, Texts};
 use crate::nulls::Nulls;
 use crate::numbers::{Lane, Numbers};
+use crate::parsed::Parsed;
 use crate::table::Table;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, Decimal128Type};
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int64Array};
 use arrow_schema::DataType;
-use pleach::{KeyType, Queries};
+use pleach::Queries;
 use pleach_format::logical::{Logical, Ratio};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct ArrowKeys {
     array: ArrayRef,
     /// Type of the numbers, and how they become keys; `None` for strings.
     numbers: Option<(Lane, Option<Ratio>)>,
+    /// The keys, if the strings are their texts.
+    parsed: Option<Arc<Parsed>>,
 }
 
 /// An Arrow array of strings as texts of a batch.
@@ -80,7 +83,8 @@ impl ArrowKeys {
                     words.iter().map(|word| word.and_then(|word| i64::try_from(word).ok())).collect();
                 let meta = pleach_input::logical_text(&data_type).unwrap_or_default();
                 let ratio = table.ratio_of(&Logical::of_meta(&meta))?;
-                return Ok(Self { array: Arc::new(words), numbers: Some((Lane::I64, ratio)) });
+                let numbers = Some((Lane::I64, ratio));
+                return Ok(Self { array: Arc::new(words), numbers, parsed: None });
             }
             DataType::Decimal32(..) => Lane::I32,
             DataType::Int64
@@ -91,12 +95,14 @@ impl ArrowKeys {
             | DataType::Duration(_) => Lane::I64,
             DataType::Float32 => Lane::F32,
             DataType::Float64 => Lane::F64,
-            DataType::FixedSizeBinary(16) if table.key_type() == KeyType::U128 => Lane::U128,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Binary => {
-                return Ok(Self { array, numbers: None });
+            DataType::FixedSizeBinary(16) if table.takes_wide() => Lane::U128,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let mut keys = Self { array, numbers: None, parsed: None };
+                keys.parsed = keys.with_texts(|texts| table.parsed(texts))?.map(Arc::new);
+                return Ok(keys);
             }
-            DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-                return Ok(Self { array, numbers: None });
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                return Ok(Self { array, numbers: None, parsed: None });
             }
             DataType::Dictionary(_, values) => {
                 return Self::new(table, unpacked(&array, values)?);
@@ -116,7 +122,7 @@ impl ArrowKeys {
             }
             own => table.ratio_of(&own)?,
         };
-        Ok(Self { array, numbers: Some((lane, ratio)) })
+        Ok(Self { array, numbers: Some((lane, ratio)), parsed: None })
     }
 
     /// Returns the number of keys.
@@ -134,7 +140,12 @@ impl ArrowKeys {
     /// Calls `ask` with the keys.
     pub fn with<R>(&self, ask: impl FnOnce(&Keys<'_>) -> R) -> R {
         let array = &self.array;
-        let Some((lane, ratio)) = self.numbers else { return self.with_strings(ask) };
+        if let Some(parsed) = &self.parsed {
+            return parsed.with(ask);
+        }
+        let Some((lane, ratio)) = self.numbers else {
+            return self.with_texts(|texts| ask(&Keys::Texts(texts)));
+        };
         let data = array.to_data();
         let bytes = lane.bytes();
         let values = &data.buffers()[0].as_slice()[data.offset() * bytes..];
@@ -146,16 +157,16 @@ impl ArrowKeys {
         ask(&Keys::Numbers(numbers.with_ratio(ratio).with_nulls(nulls)))
     }
 
-    fn with_strings<R>(&self, ask: impl FnOnce(&Keys<'_>) -> R) -> R {
+    fn with_texts<R>(&self, ask: impl FnOnce(&dyn Texts) -> R) -> R {
         let array = &self.array;
         match array.data_type() {
-            DataType::Utf8 => ask(&Keys::Texts(&Strings(array.as_string::<i32>()))),
-            DataType::LargeUtf8 => ask(&Keys::Texts(&Strings(array.as_string::<i64>()))),
-            DataType::Binary => ask(&Keys::Texts(&Strings(array.as_binary::<i32>()))),
-            DataType::LargeBinary => ask(&Keys::Texts(&Strings(array.as_binary::<i64>()))),
-            DataType::Utf8View => ask(&Keys::Texts(&Strings(array.as_string_view()))),
-            DataType::BinaryView => ask(&Keys::Texts(&Strings(array.as_binary_view()))),
-            _ => ask(&Keys::Texts(&Strings(array.as_fixed_size_binary()))),
+            DataType::Utf8 => ask(&Strings(array.as_string::<i32>())),
+            DataType::LargeUtf8 => ask(&Strings(array.as_string::<i64>())),
+            DataType::Binary => ask(&Strings(array.as_binary::<i32>())),
+            DataType::LargeBinary => ask(&Strings(array.as_binary::<i64>())),
+            DataType::Utf8View => ask(&Strings(array.as_string_view())),
+            DataType::BinaryView => ask(&Strings(array.as_binary_view())),
+            _ => ask(&Strings(array.as_fixed_size_binary())),
         }
     }
 }

@@ -14,7 +14,7 @@ mod keys;
 mod tuples;
 mod types;
 
-pub use arrays::{numbers, records, strings};
+pub use arrays::{meant, meant_field, numbers, records, strings};
 pub use keys::ArrowKeys;
 pub use tuples::Tuples;
 pub use types::{key_type, logical_type, number_type};

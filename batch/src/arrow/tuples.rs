@@ -1,10 +1,11 @@
 //! The tuples of a range, as record batches.
 
+use super::arrays::meant_field;
 use crate::error::BatchError;
 use crate::pool::Pool;
 use crate::table::Table;
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pleach::ValueType;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,10 +35,11 @@ impl Tuples {
         let (keys, values) = table.arrays_at(&[], &Pool::current())?;
         let name =
             |given: &str, usual: &str| if given.is_empty() { usual.to_owned() } else { given.to_owned() };
-        let mut fields = vec![Field::new(name(&meta.key_name, "key"), keys.data_type().clone(), true)];
+        let key_name = name(&meta.key_name, "key");
+        let mut fields = vec![meant_field(key_name, &keys, true, table.key_meaning())];
         if table.value_type() != ValueType::None {
             let value_name = name(&meta.value_name, "value");
-            fields.push(Field::new(value_name, values.data_type().clone(), true));
+            fields.push(meant_field(value_name, &values, true, table.value_meaning()));
         }
         let end = ranks.end.min(table.len());
         Ok(Self {

@@ -1,13 +1,13 @@
 //! Chunks of an answer as record batches.
 
-use crate::arrow::{key_type, logical_type, number_type, numbers, records, strings};
+use crate::arrow::{key_type, logical_type, meant, meant_field, number_type, numbers, records, strings};
 use crate::gather::Gathered;
-use arrow_array::{ArrayRef, RecordBatch, UInt8Array};
+use arrow_array::{Array as _, ArrayRef, RecordBatch, UInt8Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use pleach::{Key as _, KeyType, ValueType};
 use pleach_builder::{Column, Strings};
-use pleach_format::logical::Logical;
+use pleach_format::logical::Meaning;
 use pleach_format::record::Record;
 use pleach_relation::{Chunk, Field as Values, Schema as Types};
 use std::sync::Arc;
@@ -34,11 +34,7 @@ impl Columns {
             right: types.right.as_ref().map_or(Column::None, value_type),
             ..Chunk::default()
         };
-        let fields: Vec<Field> = columns
-            .arrays(&empty)?
-            .into_iter()
-            .map(|(name, array, is_nullable)| Field::new(name, array.data_type().clone(), is_nullable))
-            .collect();
+        let fields: Vec<Field> = columns.arrays(&empty)?.into_iter().map(|(field, _)| field).collect();
         Ok(Self { schema: Arc::new(Schema::new(fields)), ..columns })
     }
 
@@ -48,40 +44,51 @@ impl Columns {
 
     /// Makes the record batch of a chunk.
     pub(super) fn batch(&self, chunk: &Chunk) -> Result<RecordBatch, ArrowError> {
-        let arrays = self.arrays(chunk)?.into_iter().map(|(_, array, _)| array).collect();
+        let arrays = self.arrays(chunk)?.into_iter().map(|(_, array)| array).collect();
         RecordBatch::try_new(Arc::clone(&self.schema), arrays)
     }
 
-    /// Makes the columns of a chunk: name, array, and whether it may have nulls.
-    fn arrays(&self, chunk: &Chunk) -> Result<Vec<(String, ArrayRef, bool)>, ArrowError> {
+    /// Makes the columns of a chunk.
+    fn arrays(&self, chunk: &Chunk) -> Result<Vec<(Field, ArrayRef)>, ArrowError> {
         let types = &self.types;
         let name = |given: &str, usual: &str| if given.is_empty() { usual } else { given }.to_owned();
-        let mut all = vec![(name(&types.key_name, "key"), self.keys(chunk)?, false)];
+        let column = |name: String, array: ArrayRef, has_nulls, held: String, meta: &str| {
+            (meant_field(name, &array, has_nulls, &Meaning::new(held, meta).logical), array)
+        };
+        let of_values = |name: &str, array: ArrayRef, has_nulls, values: &Values| {
+            column(name.to_owned(), array, has_nulls, values.value_type.to_string(), &values.logical)
+        };
+        let (key_name, held) = (name(&types.key_name, "key"), types.key_type.to_string());
+        let mut all = vec![column(key_name, self.keys(chunk)?, false, held, &types.key_logical)];
         let sides = |bit| types.has_sides.then(|| nulls(&chunk.sides, bit));
         let Some(right) = &types.right else {
             if let Some(array) = values(&types.values, &chunk.values, None)? {
-                all.push((name(&types.values.name, "value"), array, false));
+                all.push(of_values(&name(&types.values.name, "value"), array, false, &types.values));
             }
             return Ok(all);
         };
-        let (left, right) =
-            (values(&types.values, &chunk.values, sides(LEFT))?, values(right, &chunk.right, sides(RIGHT))?);
-        let tells_sides = types.has_sides && (left.is_none() || right.is_none());
-        all.extend(left.map(|array| ("left".to_owned(), array, types.has_sides)));
-        all.extend(right.map(|array| ("right".to_owned(), array, types.has_sides)));
+        let lefts = values(&types.values, &chunk.values, sides(LEFT))?;
+        let rights = values(right, &chunk.right, sides(RIGHT))?;
+        let tells_sides = types.has_sides && (lefts.is_none() || rights.is_none());
+        all.extend(lefts.map(|array| of_values("left", array, types.has_sides, &types.values)));
+        all.extend(rights.map(|array| of_values("right", array, types.has_sides, right)));
         if tells_sides {
             // Nulls do not say it where a side has no values.
             let array: ArrayRef = Arc::new(UInt8Array::from(chunk.sides.clone()));
-            all.push(("sides".to_owned(), array, false));
+            all.push((Field::new("sides", array.data_type().clone(), false), array));
         }
         Ok(all)
     }
 
     fn keys(&self, chunk: &Chunk) -> Result<ArrayRef, ArrowError> {
         let held = self.types.key_type;
-        let data_type = logical_type(key_type(held), &Logical::of_meta(&self.types.key_logical));
+        let logical = Meaning::new(held, &self.types.key_logical).logical;
+        let data_type = logical_type(key_type(held), &logical);
         let buffer = match &chunk.keys {
-            Column::Bytes(all) => return strings(key_type(held), gathered(all), None),
+            Column::Bytes(all) => {
+                let array = strings(key_type(held), gathered(all), None);
+                return array.map(|array| meant(array, &logical));
+            }
             Column::U32(words) => decoded32(held, words),
             Column::U64(words) => decoded64(held, words),
             Column::U128(words) => {
@@ -90,7 +97,7 @@ impl Columns {
             }
             Column::None => Buffer::from_vec(Vec::<u64>::new()),
         };
-        numbers(data_type, buffer, chunk.len(), None)
+        numbers(data_type, buffer, chunk.len(), None).map(|array| meant(array, &logical))
     }
 }
 
@@ -135,7 +142,10 @@ fn values(
     let record = Record::of(held, &types.logical);
     let array = match (column, record) {
         (Column::Bytes(all), Some(record)) => records(&record, all.len(), |at| all.get(at), nulls),
-        (Column::Bytes(all), None) => strings(number_type(held), gathered(all), nulls),
+        (Column::Bytes(all), None) => {
+            let logical = Meaning::new(held, &types.logical).logical;
+            strings(number_type(held), gathered(all), nulls).map(|array| meant(array, &logical))
+        }
         (Column::U32(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
         (Column::U64(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
         (Column::U32(words), None) => plain(types, Buffer::from_vec(words.clone()), words.len(), nulls),
@@ -151,8 +161,9 @@ fn plain(
     len: usize,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, ArrowError> {
-    let data_type = logical_type(number_type(types.value_type), &Logical::of_meta(&types.logical));
-    numbers(data_type, words, len, nulls)
+    let logical = Meaning::new(types.value_type, &types.logical).logical;
+    let data_type = logical_type(number_type(types.value_type), &logical);
+    numbers(data_type, words, len, nulls).map(|array| meant(array, &logical))
 }
 
 /// Returns which tuples have a value on a side.

@@ -151,7 +151,9 @@ mod tests {
         assert_eq!(network(b"::/0", 128), Ok((0, u128::MAX)));
         assert_eq!(network(b"::/0", 0), Ok((0, u128::MAX)));
         assert_eq!(network(b"::ffff:10.0.0.0/104", 0), network(b"10.0.0.0/8", 32));
-        for (text, length) in [("::", 79), ("::", 80), ("::", 81), ("::", 96), ("::1:0:0:0", 80), ("8000::", 1)] {
+        for (text, length) in
+            [("::", 79), ("::", 80), ("::", 81), ("::", 96), ("::1:0:0:0", 80), ("8000::", 1)]
+        {
             let (first, last) = network(format!("{text}/{length}").as_bytes(), 0).expect("a network");
             assert_eq!(last - first + 1, 1 << (128 - length), "{text}/{length}");
         }

@@ -105,7 +105,8 @@ mod tests {
         all.remove(0);
         for length in 6..=BASES_MAX {
             for seed in 1..8_u64 {
-                let draw = |at: usize| (seed * 0x9e37_79b9 + at as u64).wrapping_mul(0xd1b5_4a32_d192_ed03) >> 62;
+                let draw =
+                    |at: usize| (seed * 0x9e37_79b9 + at as u64).wrapping_mul(0xd1b5_4a32_d192_ed03) >> 62;
                 all.push((0..length).map(|at| char::from(b"ACGT"[draw(at) as usize])).collect());
             }
         }

@@ -35,7 +35,9 @@ impl Form {
             }
             Self::Hex => Element::Bytes(digits::read_bytes(text)?),
             Self::Digits(count) => digits::read_first(text, count)?,
-            Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => Element::Signed(self.read(text)?),
+            Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => {
+                Element::Signed(self.read(text)?)
+            }
             Self::Duration(_) | Self::Decimal(..) => Element::Signed(self.read(text)?),
         })
     }

@@ -31,7 +31,20 @@ fn metas_and_names_come_back() {
         }
     }
     assert_eq!(Logical::of_meta(""), Logical::Plain);
-    for unknown in ["UInt32", "Hex()", "Hex(05)", "Hex(33)", "Dna2()", "Dna2(canonical)", "Ip(4)", "Ipv4()", "Date32()", "Decimal128(+5, 2)", "Decimal128(5,2)", "Timestamp(Second)"] {
+    for unknown in [
+        "UInt32",
+        "Hex()",
+        "Hex(05)",
+        "Hex(33)",
+        "Dna2()",
+        "Dna2(canonical)",
+        "Ip(4)",
+        "Ipv4()",
+        "Date32()",
+        "Decimal128(+5, 2)",
+        "Decimal128(5,2)",
+        "Timestamp(Second)",
+    ] {
         assert_eq!(Logical::of_meta(unknown), Logical::Unknown(unknown.to_owned()));
     }
     for (name, meta) in [

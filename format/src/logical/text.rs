@@ -148,7 +148,13 @@ impl Form {
                 out.push(b's');
             }
             Self::Decimal(_, scale) => put_decimal(word, scale, out),
-            Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) | Self::Hex | Self::Digits(_) => {
+            Self::Uuid
+            | Self::Ipv4
+            | Self::Ipv6
+            | Self::Ip
+            | Self::Bases(_)
+            | Self::Hex
+            | Self::Digits(_) => {
                 let _ = write!(out, "{word}");
             }
         }
@@ -221,7 +227,9 @@ impl Form {
             TextError::Family => {
                 format!("it is an address of the other family: use {example}, or the type ip, which has both")
             }
-            TextError::Host => "it has bits behind its length: use the first address of the network".to_owned(),
+            TextError::Host => {
+                "it has bits behind its length: use the first address of the network".to_owned()
+            }
             TextError::Odd => "it has an odd number of digits: use two for each byte".to_owned(),
             TextError::Short => match self {
                 Self::Digits(count) => format!("it has too few digits: use {count} or more"),

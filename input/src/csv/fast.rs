@@ -57,7 +57,11 @@ impl Lane for Vec<u128> {
     type Parsed = u128;
     #[inline(always)]
     fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(u128, usize)> {
-        if target.form.is_some() { meant(block, at, target, dialect.delimiter) } else { wide_number(block, at) }
+        if target.form.is_some() {
+            meant(block, at, target, dialect.delimiter)
+        } else {
+            wide_number(block, at)
+        }
     }
     #[inline(always)]
     fn push(&mut self, parsed: u128, _: &[u8]) {

@@ -77,5 +77,8 @@ pub(crate) fn open(
         Names::Named(&names)
     };
     text.take_columns(columns, options)?;
+    // The header is not a row.
+    text.nulls = options.nulls.clone();
+    text.null_counts = options.null_counts.clone();
     Ok(Box::new(text))
 }

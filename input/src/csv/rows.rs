@@ -5,7 +5,8 @@ use super::fast::{Nothing, Plan, fast_rows};
 use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::fields::Fields;
 use crate::kind::Wanted;
-use crate::parse::parse;
+use crate::nulls::{self, NullCounts, Nulls, is_empty_null};
+use crate::parse::{parse, trim};
 use crate::problem::{Fault, fault, problem, unknown_op};
 use crate::strings;
 use crate::text::{self, RETURN, TextReader};
@@ -33,6 +34,10 @@ pub(super) struct Text {
     pub(super) record: Option<Fields>,
     /// Column of the operation, in a table of changes.
     pub(super) op: Option<usize>,
+    pub(super) nulls: Nulls,
+    pub(super) null_counts: NullCounts,
+    /// Row of each tuple of a chunk of records, if rows were left out.
+    kept: Vec<u64>,
     pub(super) buffer: Vec<u8>,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -67,6 +72,9 @@ impl Text {
             value: None,
             record: None,
             op: None,
+            nulls: Nulls::Error,
+            null_counts: NullCounts::default(),
+            kept: Vec::new(),
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -170,6 +178,19 @@ impl Text {
             let place = format!("row {}", self.rows + 1);
             return Err(problem(&self.input, place, fault(text, "give every row the same number")));
         }
+        let values_of = || self.value.iter().chain(self.record.iter().flat_map(|record| &record.columns));
+        if self.nulls == Nulls::Skip
+            && (self.is_null(&self.key) || !valueless && values_of().any(|value| self.is_null(value)))
+        {
+            chunk.ops.truncate(chunk.keys.len());
+            self.null_counts.skip(1);
+            self.start += length;
+            self.rows += 1;
+            return Ok(true);
+        }
+        if self.record.is_some() {
+            self.kept.push(self.rows + 1);
+        }
         let mut plain = std::mem::take(&mut self.plain);
         self.take(&self.key, &mut plain, &mut chunk.keys)?;
         match &self.value {
@@ -203,6 +224,12 @@ impl Text {
         Ok(Some(op))
     }
 
+    /// Reports whether the wanted field of `self.row` is null.
+    fn is_null(&self, wanted: &Wanted) -> bool {
+        let is_there = wanted.index < self.row.ends.len();
+        is_there && is_empty_null(wanted.target) && trim(self.row.field(wanted.index)).is_empty()
+    }
+
     /// Appends the wanted field of `self.row`.
     pub(super) fn take(
         &self,
@@ -213,6 +240,14 @@ impl Text {
         let Wanted { index, target, ref label } = *wanted;
         let field = self.row.field(index);
         let row = self.rows + 1;
+        if let Nulls::Fill(text) = &self.nulls
+            && !target.key
+            && self.is_null(wanted)
+        {
+            nulls::fill(&self.input, wanted, text, 1, out)?;
+            self.null_counts.fill(1);
+            return Ok(());
+        }
         if !matches!(out, Column::Bytes(_)) {
             let word = parse(field, target)
                 .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
@@ -294,7 +329,7 @@ impl Source for Text {
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
         let tuples_max = self.record.as_ref().map_or(tuples_max, |record| record.tuples_max(tuples_max));
-        let first_row = self.rows + 1;
+        self.kept.clear();
         let slow = self.op.is_some() || self.record.is_some();
         while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.start == self.end && !self.ended {
@@ -305,7 +340,7 @@ impl Source for Text {
             }
         }
         if let Some(record) = &mut self.record {
-            record.pack(&self.input, first_row, &mut chunk.values)?;
+            record.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), &mut chunk.values)?;
         }
         Ok(())
     }

@@ -354,7 +354,7 @@ fn element(descr: &str) -> Result<(usize, Option<NpyItem>), Fault> {
         Item::I16 => Some(FieldKind::I16),
         _ => None,
     };
-    let natural = Natural { kind, logical, scale: None, narrow };
+    let natural = Natural { kind, logical, scale: None, narrow, extension: None };
     Ok((bytes, Some(NpyItem { item, swapped: order == '>', padded, natural })))
 }
 

@@ -564,11 +564,7 @@ impl<V: MapValue> BytesMap<V> {
         Ok(Self { view: Owned::<Strings<'static, V::Lines>>::of(index)?, record })
     }
 
-    fn near_many(
-        &self,
-        near: Near,
-        keys: &[impl AsRef<[u8]> + Sync],
-    ) -> Result<Vec<Option<(Vec<u8>, V)>>> {
+    fn near_many(&self, near: Near, keys: &[impl AsRef<[u8]> + Sync]) -> Result<Vec<Option<(Vec<u8>, V)>>> {
         let mut ranks = vec![0; keys.len()];
         self.view().near_batch(near, keys, &mut ranks).map_err(|error| self.failed(error))?;
         ranks.into_iter().map(|rank| self.select(rank)).collect()

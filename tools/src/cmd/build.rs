@@ -16,7 +16,7 @@ use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildOptions, Summary};
-use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Types};
+use pleach_input::{FORMATS, Format, FormatRow, InputOptions, NullCounts, Types};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
     let started = Instant::now();
     let progress = Progress::new(global);
-    let mut source = open(args, global).map_err(|error| progress.failed(source_failure(&error)))?;
+    let counts = NullCounts::default();
+    let mut source = open(args, global, &counts).map_err(|error| progress.failed(source_failure(&error)))?;
     let options = BuildOptions { inputs, ..build_options(args) };
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
@@ -39,11 +40,12 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         if let Some(record) = schema.record() {
             document.insert("record".to_owned(), record.to_string().into());
         }
+        put_nulls(&counts, &mut document);
         document.insert("key_name".to_owned(), schema.key_name.into());
         document.insert("value_name".to_owned(), schema.value_name.into());
         stdout::print_json(document)?;
     } else if !global.quiet {
-        failure::say(&text(&args.output, &summary, &schema, took));
+        failure::say(&text(&args.output, &summary, &schema, &counts, took));
     }
     Ok(ExitStatus::Success)
 }
@@ -108,7 +110,7 @@ pub(super) fn input_format(
     }))
 }
 
-fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceError> {
+fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dyn Source>, SourceError> {
     let (value_type, value_logical, fields) = match &args.value_type {
         None => (None, None, &[][..]),
         Some(ValueTypes::One(one)) => (Some(one.kind), one.logical.clone(), &[][..]),
@@ -129,9 +131,26 @@ fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceErro
         delimiter: args.delimiter,
         no_header: args.no_header,
         header: args.header.map(Into::into).unwrap_or_default(),
+        nulls: args.nulls.clone(),
+        null_counts: counts.clone(),
         ..InputOptions::default()
     };
     pleach_input::open(&args.inputs, &options)
+}
+
+/// Returns how many nulls there were, as the end of a sentence.
+pub(super) fn nulls_text(counts: &NullCounts) -> String {
+    let skipped = Some(counts.skipped()).filter(|&count| count > 0);
+    let filled = Some(counts.filled()).filter(|&count| count > 0);
+    let skipped = skipped.map(|count| format!(", {} with nulls left out", counted(count, "row")));
+    let filled = filled.map(|count| format!(", {} filled in", counted(count, "null")));
+    skipped.into_iter().chain(filled).collect()
+}
+
+/// Adds how many nulls there were to a document.
+pub(super) fn put_nulls(counts: &NullCounts, document: &mut serde_json::Map<String, Value>) {
+    document.insert("skipped_rows".to_owned(), json::int(counts.skipped()));
+    document.insert("filled_values".to_owned(), json::int(counts.filled()));
 }
 
 fn build_options(args: &BuildArgs) -> BuildOptions {
@@ -154,7 +173,7 @@ fn bytes_per_tuple(summary: &Summary) -> f64 {
     summary.file_bytes as f64 / summary.tuples.max(1) as f64
 }
 
-fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> String {
+fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, took: Duration) -> String {
     let order = match (summary.sorted_input, summary.runs) {
         (true, _) => "input was in order".to_owned(),
         (false, 0) => "sorted in memory".to_owned(),
@@ -169,13 +188,14 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> Stri
     };
     let (keys, values) = (schema.key_meaning(), schema.value_meaning());
     format!(
-        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}, {:.1} s",
+        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}{}, {:.1} s",
         path.display(),
         counted(summary.tuples, "tuple"),
         keys,
         values,
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),
+        nulls_text(counts),
         kept_text(summary.kept, summary.left.as_deref()),
         took.as_secs_f64(),
     )

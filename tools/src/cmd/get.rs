@@ -18,7 +18,7 @@ use crate::parse::{Device, FromText};
 use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search;
 use crate::stdout::Output;
-use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
+use pleach::{Choice, Costs, Datum, Index, Key, Near, Request, Strategy, Typed, Value};
 use pleach_format::logical::Form;
 use std::ops::ControlFlow;
 
@@ -46,7 +46,16 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
     let record = search::record(&index, &args.file)?;
     let meant = Meant::of_file(&index, &args.file, global)?;
-    let is_any = Any::is_needed(&index, record.as_ref(), &meant);
+    let is_any = Any::is_needed(&index, record.as_ref(), &meant) || args.near().is_some();
+    if args.nearest && index.key_type().is_bytes() {
+        let message = Message::new("--nearest is for keys that are numbers");
+        let message = message.more(format!("the keys are {}", index.key_type()));
+        return Err(Failure::usage(message.advise("use --floor or --ceiling")));
+    }
+    if args.nearest && matches!(args.device, Device::Cuda(_)) {
+        let message = Message::new("--nearest is searched on the CPU").at("--device cuda");
+        return Err(Failure::usage(message.advise("use --device cpu, or --floor or --ceiling")));
+    }
     let choice = choose(args, &index, is_any, &costs)?;
     let device = OnDevice::open(args, &index, &costs)?;
     if args.explain {
@@ -218,7 +227,33 @@ impl<'a> Answers<'a> {
         }
     }
 
+    /// Prints the tuple near each key.
+    fn near_batch(&mut self, any: &Any<'_>, near: Near, keys: &[AnyKey]) -> Result<(), Failure> {
+        let asked = match near {
+            Near::Floor | Near::Ceiling => self.device.ask(|table, by| any.near_on(table, by, near, keys))?,
+            Near::Nearest => None,
+        };
+        let ranks = match asked {
+            Some(ranks) => ranks,
+            None => any.near(near, keys)?,
+        };
+        for (key, rank) in keys.iter().zip(ranks) {
+            match rank {
+                Some(rank) => {
+                    let out = &mut self.output.buffer;
+                    any.put_near(&any.shown(key), rank, self.args.rank, self.json, out)?;
+                }
+                None => self.any_missing(&any.shown(key), any.key_form()),
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
     fn any_batch(&mut self, any: &Any<'_>, keys: &[AnyKey]) -> Result<(), Failure> {
+        if let Some(near) = self.args.near() {
+            return self.near_batch(any, near, keys);
+        }
         let ranks = match self.device.ask(|table, by| any.ranks_on(table, by, keys))? {
             Some(ranks) => ranks,
             None => any.ranks(keys)?,

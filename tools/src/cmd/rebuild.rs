@@ -1,6 +1,6 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
-use super::build::{input_format, kept_text};
+use super::build::{input_format, kept_text, nulls_text, put_nulls};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
@@ -12,7 +12,7 @@ use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_input::{FORMATS, Header, InputOptions, alternatives};
+use pleach_input::{FORMATS, Header, InputOptions, NullCounts, alternatives};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -36,15 +36,18 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         inputs: output::inputs([args.apply.as_path()]),
         ..default
     };
-    let open = Box::new(|schema: &Schema| open(args, schema, global));
+    let counts = NullCounts::default();
+    let open = Box::new(|schema: &Schema| open(args, schema, global, &counts));
     let done = rebuild::rebuild(&args.file, open, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let took = started.elapsed();
     if global.json {
-        stdout::print_json(document(&args.file, &done, took))?;
+        let mut document = document(&args.file, &done, took);
+        put_nulls(&counts, &mut document);
+        stdout::print_json(document)?;
     } else if !global.quiet {
-        failure::say(&text(&args.file, &done, took));
+        failure::say(&text(&args.file, &done, &counts, took));
     }
     Ok(ExitStatus::Success)
 }
@@ -61,7 +64,12 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
     }
 }
 
-fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn Source>, SourceError> {
+fn open(
+    args: &RebuildArgs,
+    schema: &Schema,
+    global: &Global,
+    counts: &NullCounts,
+) -> Result<Box<dyn Source>, SourceError> {
     let options = InputOptions {
         format: args.format,
         key: args.key.clone(),
@@ -81,12 +89,14 @@ fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn 
         op: args.op.clone(),
         key_name: Some(schema.key_name.clone()),
         value_name: Some(schema.value_name.clone()),
+        nulls: args.nulls.clone(),
+        null_counts: counts.clone(),
         ..InputOptions::default()
     };
     pleach_input::open(std::slice::from_ref(&args.apply), &options)
 }
 
-fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {
+fn text(path: &Path, done: &Rebuilt, counts: &NullCounts, took: Duration) -> String {
     let (summary, applied) = (&done.summary, &done.applied);
     let mut notes = Vec::new();
     if applied.absent > 0 {
@@ -99,6 +109,7 @@ fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {
         notes.push(format!("{} lost with damaged blocks", counted(done.lost, "tuple")));
     }
     let mut notes: String = notes.iter().map(|note| format!(", {note}")).collect();
+    notes.push_str(&nulls_text(counts));
     notes.push_str(&kept_text(done.kept, done.left.as_deref()));
     format!(
         "rebuilt {}: generation {}, {} (was {}), {} bytes, by {}: {} put, {} added, {} deleted{notes}, {:.1} s",

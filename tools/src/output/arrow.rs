@@ -2,12 +2,14 @@
 
 use super::table::{Field, Numbers, OutputError, TableWriter};
 use crate::message::Message;
+use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field as ArrowField, Schema, SchemaRef};
+use pleach_format::logical::Form;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,9 +19,10 @@ const STRINGS_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Returns the Arrow schema of a table. No column has nulls.
 pub fn schema(fields: &[Field]) -> SchemaRef {
-    let fields: Vec<ArrowField> =
-        fields.iter().map(|field| ArrowField::new(&field.name, field.data_type.clone(), false)).collect();
-    Arc::new(Schema::new(fields))
+    let field = |field: &Field| {
+        ArrowField::new(&field.name, field.data_type.clone(), false).with_metadata(field.metadata.clone())
+    };
+    Arc::new(Schema::new(fields.iter().map(field).collect::<Vec<_>>()))
 }
 
 /// Makes a record batch of these columns.
@@ -28,9 +31,29 @@ pub fn batch(schema: &SchemaRef, columns: &[Numbers<'_>]) -> Result<RecordBatch,
         .fields()
         .iter()
         .zip(columns)
-        .map(|(field, &numbers)| array(field.data_type(), numbers))
+        .map(|(field, &numbers)| match pleach_input::extension_of(field).and_then(|logical| logical.form()) {
+            Some(form) if *field.data_type() == DataType::Utf8 => texts(form, numbers),
+            _ => array(field.data_type(), numbers),
+        })
         .collect::<Result<Vec<ArrayRef>, OutputError>>()?;
     RecordBatch::try_new(schema.clone(), arrays).map_err(arrow_error)
+}
+
+/// Makes an array of the texts of a logical type.
+fn texts(form: Form, numbers: Numbers<'_>) -> Result<ArrayRef, OutputError> {
+    let (mut texts, mut text) = (StringBuilder::new(), Vec::new());
+    for row in 0..numbers.len() {
+        text.clear();
+        match numbers {
+            Numbers::U32(numbers) => form.put_unsigned(numbers[row].into(), &mut text),
+            Numbers::U64(numbers) => form.put_unsigned(numbers[row].into(), &mut text),
+            Numbers::U128(numbers) => form.put_unsigned(numbers[row], &mut text),
+            Numbers::Bytes(strings) => form.put_bytes(strings.get(row), &mut text),
+            _ => return array(&DataType::Utf8, numbers),
+        }
+        texts.append_value(String::from_utf8_lossy(&text));
+    }
+    Ok(Arc::new(texts.finish()))
 }
 
 fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputError> {

@@ -138,11 +138,17 @@ impl<W: Write> TableWriter for Writer<W> {
 mod tests {
     use super::*;
     use arrow_schema::DataType;
+    use std::collections::HashMap;
 
     fn written(names: &[&str], delimiter: u8, columns: &[Numbers<'_>]) -> String {
         let fields: Vec<Field> = names
             .iter()
-            .map(|name| Field { name: (*name).to_owned(), data_type: DataType::UInt64, form: None })
+            .map(|name| Field {
+                name: (*name).to_owned(),
+                data_type: DataType::UInt64,
+                form: None,
+                metadata: HashMap::new(),
+            })
             .collect();
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&fields, delimiter, &mut bytes);
@@ -172,7 +178,8 @@ mod tests {
         let mut texts = pleach_builder::Strings::default();
         ["a", "", "b"].iter().for_each(|text| texts.push(text.as_bytes()));
         let texts = Numbers::Utf8(&texts);
-        let fields = [Field { name: "t".to_owned(), data_type: DataType::Utf8, form: None }];
+        let fields =
+            [Field { name: "t".to_owned(), data_type: DataType::Utf8, form: None, metadata: HashMap::new() }];
         assert_eq!(written(&["t"], b',', &[texts]), "t\na\n\"\"\nb\n");
         assert_eq!(written(&["t", "u"], b'\t', &[texts, texts]), "t\tu\na\ta\n\t\nb\tb\n");
         let refused = Writer::new(&fields, b'\t', Vec::new()).write_batch(&[texts]).unwrap_err().to_string();

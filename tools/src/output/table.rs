@@ -1,12 +1,12 @@
 //! The columns of a table, and what writes them.
 
-use crate::meant::form_of_field;
 use crate::message::Message;
 use arrow_schema::{DataType, TimeUnit};
 use pleach::{FieldKind, KeyType, Meta, ValueType};
 use pleach_builder::Strings;
 use pleach_format::Meaning;
 use pleach_format::logical::Form;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 
@@ -99,6 +99,8 @@ pub struct Field {
     pub data_type: DataType,
     /// Form in which text formats write it, if it is logical.
     pub form: Option<Form>,
+    /// Its extension type in Arrow, if it has one.
+    pub metadata: HashMap<String, String>,
 }
 
 impl Field {
@@ -108,14 +110,27 @@ impl Field {
         let plain = T::PLAIN?;
         let logical = pleach_input::logical_type(logical).filter(|logical| fits(&plain, logical));
         let name = if name.is_empty() { default_name } else { name };
-        Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain), form: None })
+        let data_type = logical.unwrap_or(plain);
+        Some(Self { name: name.to_owned(), data_type, form: None, metadata: HashMap::new() })
+    }
+
+    /// Gives the column what it means, in formats that cannot tell by its Arrow type alone.
+    fn meant(self, meaning: &Meaning) -> Self {
+        let is_text = pleach_input::is_text_in_arrow(&meaning.logical);
+        Self {
+            form: meaning.form(),
+            metadata: pleach_input::extension_metadata(&meaning.logical).unwrap_or_default(),
+            data_type: if is_text { DataType::Utf8 } else { self.data_type },
+            ..self
+        }
     }
 
     /// Makes a column of this type; `None` for values of type `none`.
     pub fn of_type(value_type: ValueType, name: &str, default_name: &str, logical: &str) -> Option<Self> {
         let name = if name.is_empty() { default_name } else { name }.to_owned();
-        let form = Meaning::new(value_type, logical).form();
-        let field = |data_type| Some(Self { name: name.clone(), data_type, form: None });
+        let meaning = Meaning::new(value_type, logical);
+        let field =
+            |data_type| Some(Self { name: name.clone(), data_type, form: None, metadata: HashMap::new() });
         let field = match value_type {
             ValueType::U32 => Self::new::<u32>(&name, "", logical),
             ValueType::U64 => Self::new::<u64>(&name, "", logical),
@@ -128,7 +143,7 @@ impl Field {
             ValueType::Utf8 => field(DataType::Utf8),
             ValueType::None => None,
         };
-        field.map(|field| Self { form, ..field })
+        field.map(|field| field.meant(&meaning))
     }
 
     /// Makes a key column of this type.
@@ -136,8 +151,8 @@ impl Field {
         let same = match key_type {
             KeyType::U128 => {
                 let name = if name.is_empty() { "key" } else { name };
-                let form = Meaning::new(key_type, logical).form();
-                return Self::new::<u128>(name, "", logical).map(|field| Self { form, ..field });
+                let meaning = Meaning::new(key_type, logical);
+                return Self::new::<u128>(name, "", logical).map(|field| field.meant(&meaning));
             }
             KeyType::U32 => ValueType::U32,
             KeyType::U64 => ValueType::U64,
@@ -168,7 +183,8 @@ impl Field {
         };
         let logical = pleach_input::logical_type(&field.logical);
         let data_type = logical.filter(|logical| fits(&plain, logical)).unwrap_or(plain);
-        Self { name: field.name.clone(), data_type, form: form_of_field(field) }
+        let made = Self { name: field.name.clone(), data_type, form: None, metadata: HashMap::new() };
+        made.meant(&Meaning::new(field.kind, &field.logical))
     }
 
     /// Returns the columns of a Pleach file.

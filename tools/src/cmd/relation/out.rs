@@ -23,6 +23,7 @@ use pleach_builder::publish::Rules;
 use pleach_format::logical::Form;
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -301,7 +302,12 @@ impl Columns {
             }
         }
         if schema.has_sides {
-            fields.push(Field { name: "sides".to_owned(), data_type: DataType::UInt8, form: None });
+            fields.push(Field {
+                name: "sides".to_owned(),
+                data_type: DataType::UInt8,
+                form: None,
+                metadata: HashMap::new(),
+            });
         }
         fields
     }
