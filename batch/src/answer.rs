@@ -10,7 +10,7 @@ use crate::table::{Table, any_key, any_value};
 use pleach::{Strings, Typed, Value, ValueType};
 
 /// Words of a piece's bitmap.
-const WORDS: usize = PIECE / 64;
+pub(crate) const WORDS: usize = PIECE / 64;
 
 /// Which end of the tuples with a key is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl<'a> Found<'a> {
     }
 
     /// Writes the bits of a piece of `keys` keys, the first of them number `first`, a multiple of 8.
-    fn put(&mut self, first: usize, keys: usize, present: &[u64; WORDS]) {
+    pub(crate) fn put(&mut self, first: usize, keys: usize, present: &[u64; WORDS]) {
         match self {
             Self::None => {}
             Self::Bits(bits) => {
@@ -215,6 +215,9 @@ impl Table {
         if let Some(given) = values.value_type().filter(|&given| given != held) {
             return Err(BatchError::Values { given: given.to_string(), held: held.to_string() });
         }
+        if self.is_interval() {
+            return self.get_held(keys, values, found, pool);
+        }
         match values {
             Values::None => self.presence(keys, found, pool),
             Values::U32(values) => self.values_of(keys, Room::Slice(values), found, pool),
@@ -242,6 +245,11 @@ impl Table {
     ) -> Result<usize> {
         self.check(keys)?;
         let found = found.checked(keys.len())?;
+        if self.is_interval() {
+            let mut ranks = vec![0; keys.len()];
+            let count = self.holding(keys, &mut ranks, found, pool)?;
+            return self.fill_at(&ranks, Room::Slice(values)).map(|()| count);
+        }
         self.values_of(keys, Room::Slice(values), found, pool)
     }
 
@@ -254,7 +262,8 @@ impl Table {
     }
 
     /// Looks up the ranks of many keys, and returns the number of keys found. The rank of an absent key is that of
-    /// its [`Bound::Lower`], and that of a null is 0.
+    /// its [`Bound::Lower`], and that of a null is 0. In a file of intervals these are the ranks of the intervals that
+    /// hold the keys, and [`u64::MAX`] for others.
     ///
     /// # Errors
     /// Those of [`Table::get`].
@@ -268,6 +277,9 @@ impl Table {
         self.check(keys)?;
         let found = found.checked(keys.len())?;
         let ranks = short("ranks", ranks, keys.len())?;
+        if self.is_interval() {
+            return self.holding(keys, ranks, found, pool);
+        }
         let work = |mut task: Task<'_, u64>| match keys {
             Keys::Numbers(numbers) => any_key!(
                 self.key_type(),

@@ -38,6 +38,7 @@ pub mod arrow;
 mod convert;
 mod error;
 mod gather;
+mod intervals;
 mod keys;
 mod meaning;
 mod near;

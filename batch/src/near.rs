@@ -63,8 +63,15 @@ impl Table {
                 let found = typed.near_batch(Near::Nearest, &piece.keys[..count], to);
                 found.map_err(|error| self.failed(error))?;
                 if piece.any {
-                    let above = (0..count).filter(|at| piece.above[at / 64] >> (at % 64) & 1 != 0);
-                    above.for_each(|at| ranks[at] = typed.len().wrapping_sub(1));
+                    for at in (0..count).filter(|&at| piece.is_miss(at)) {
+                        // The key stands for a number just below it, or for one above all keys.
+                        let key = piece.keys[at];
+                        if piece.above[at / 64] >> (at % 64) & 1 != 0 {
+                            ranks[at] = typed.len().wrapping_sub(1);
+                        } else if typed.contains(key).map_err(|error| self.failed(error))? {
+                            ranks[at] = typed.lower_bound(key).map_err(|error| self.failed(error))?;
+                        }
+                    }
                 }
             }
             Ok(0)

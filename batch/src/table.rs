@@ -5,6 +5,7 @@ use crate::error::{BatchError, Result};
 use crate::keys::Keys;
 use pleach::{Error, Index, KeyType, OpenOptions, ValueType};
 use pleach_format::Record;
+use pleach_format::interval::Ends;
 use pleach_format::logical::{Logical, Meaning};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub struct Table {
     key: Meaning,
     value: Meaning,
     record: Option<Arc<Record>>,
+    is_interval: bool,
 }
 
 impl Table {
@@ -46,6 +48,8 @@ impl Table {
             key: Meaning::new(index.key_type(), &meta.key_logical),
             value: Meaning::new(index.value_type(), &meta.value_logical),
             record: record.map(Arc::new),
+            is_interval: Ends::of(index.key_type(), index.value_type(), &meta.value_logical, &meta.interval)
+                .is_some(),
             index,
         })
     }
@@ -90,6 +94,13 @@ impl Table {
     #[must_use]
     pub fn value_meaning(&self) -> &Logical {
         &self.value.logical
+    }
+
+    /// Returns true if keys begin intervals: a look-up answers by the interval that holds a key, and values begin with
+    /// the last key of theirs.
+    #[must_use]
+    pub fn is_interval(&self) -> bool {
+        self.is_interval
     }
 
     /// Returns the fields of the values, if they are records.

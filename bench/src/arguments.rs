@@ -36,6 +36,8 @@ pub enum BenchWhat {
     Compress,
     /// Ways to answer the same queries: one by one, in batches, in order, sorted first
     Strategies,
+    /// Floors, ceilings and intervals, beside exact look-ups of the same tables
+    Near,
     /// Full scans and ranges, beside the sequential speed of the memory
     Range,
     /// Single look-ups, each of which depends on the answer of the one before

@@ -18,6 +18,7 @@ pub mod latency;
 pub mod limit;
 pub mod lookup;
 pub mod machine;
+pub mod near;
 pub mod open;
 mod options;
 pub mod plot;

@@ -13,7 +13,7 @@ use pleach_bench::{
     BenchError, BenchOptions, CompressOptions, KeysOptions, LookupOptions, Queries, Report, StrategyOptions,
     Told,
 };
-use pleach_bench::{build, latency, open, plot, range, update};
+use pleach_bench::{build, latency, near, open, plot, range, update};
 use pleach_builder::publish::{self, Rules};
 use pleach_cli::{Code, CommandLine, ExitStatus, Failure, Global, Guard, Message};
 use pleach_format::{KeyType, ValueType};
@@ -50,6 +50,7 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Keys => measure(args, global, "keys", keys),
         BenchWhat::Compress => measure(args, global, "compress", compress),
         BenchWhat::Strategies => measure(args, global, "strategies", strategies),
+        BenchWhat::Near => measure(args, global, "near", |args, told| near::run(&plain(args, told))),
         BenchWhat::Range => measure(args, global, "range", |args, told| range::run(&plain(args, told))),
         BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
         BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),

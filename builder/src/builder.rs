@@ -1,10 +1,12 @@
 //! Building from Rust: options by setters, and tuples from an iterator.
 
 use crate::error::BuildError;
+use crate::intervals::Overlap;
 use crate::layout::Layout;
 use crate::observe::{Observer, Silent};
 use crate::options::{BuildOptions, Summary, Unique};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::starts::Starts;
 use crate::storage::MemoryStorage;
 use crate::{build, build_with_storage};
 use pleach_format::record::{Field, Record};
@@ -40,6 +42,7 @@ pub struct Builder<'o> {
     key_name: String,
     value_name: String,
     fields: Option<Vec<String>>,
+    is_interval: bool,
     observer: Option<&'o dyn Observer>,
 }
 
@@ -104,6 +107,21 @@ impl<'o> Builder<'o> {
         self.options.force = true;
         self
     }
+    /// Makes a file of intervals: keys are their first keys, and the first field of each value, a record, is the last
+    /// key of its interval. `overlap` says what is done with intervals that overlap.
+    ///
+    /// ```
+    /// use pleach_builder::{Builder, Overlap};
+    ///
+    /// let bytes = Builder::new().intervals(Overlap::Error).to_bytes([(10u32, (12u32, 7u32)), (1, (5, 8))])?;
+    /// assert!(Builder::new().intervals(Overlap::Error).to_bytes([(1u32, (5u32, 8u32)), (5, (9, 7))]).is_err());
+    /// # Ok::<(), pleach_builder::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn intervals(mut self, overlap: Overlap) -> Self {
+        (self.is_interval, self.options.overlap) = (true, overlap);
+        self
+    }
     /// Names the columns of keys and values.
     #[must_use]
     pub fn names(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
@@ -138,7 +156,12 @@ impl<'o> Builder<'o> {
         I: IntoIterator<Item = (K, V)>,
         I::IntoIter: Send,
     {
-        build(&mut self.source(tuples)?, path, &self.options, self.watcher())
+        let mut source = self.source(tuples)?;
+        if self.is_interval {
+            let mut starts = Starts::new(Box::new(source), "input", false, true)?;
+            return build(&mut starts, path, &self.options, self.watcher());
+        }
+        build(&mut source, path, &self.options, self.watcher())
     }
 
     /// Returns the bytes of the file, without writing it.
@@ -150,7 +173,12 @@ impl<'o> Builder<'o> {
         I: IntoIterator<Item = (K, V)>,
         I::IntoIter: Send,
     {
-        in_memory(&mut self.source(tuples)?, &self.options, self.watcher())
+        let mut source = self.source(tuples)?;
+        if self.is_interval {
+            let mut starts = Starts::new(Box::new(source), "input", false, true)?;
+            return in_memory(&mut starts, &self.options, self.watcher());
+        }
+        in_memory(&mut source, &self.options, self.watcher())
     }
 
     fn watcher(&self) -> &'o dyn Observer {

@@ -48,6 +48,16 @@ pub enum BuildError {
         /// 0-based row of its second tuple, if the input was in order up to there.
         row: Option<u64>,
     },
+    /// Two intervals overlap.
+    #[error(
+        "intervals overlap: {first} and {second}: correct them, or choose --overlap last, by which the later row wins"
+    )]
+    Overlap {
+        /// The one that begins first, and its row if it is known.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// The observer cancelled the build.
     #[error("interrupted: the build was stopped and left no files: start it again")]
     Interrupted,

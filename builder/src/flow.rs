@@ -3,16 +3,18 @@
 use crate::bytes;
 use crate::error::BuildError;
 use crate::external::Spills;
+use crate::intervals::Checked;
 use crate::job::{Extras, Job};
 use crate::layout::{Harmonia, Layout};
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
-use crate::publish::{Descent, Publication, Rules};
+use crate::publish::{Descent, Output, Publication, Rules};
 use crate::rebuild::generations::{self, Keep, Kept};
-use crate::source::{Schema, Source};
+use crate::source::{Intervals, Schema, Source};
 use crate::storage::Storage;
 use pleach_format::ValueType;
 use pleach_format::classic::paged::Form;
+use pleach_format::interval::INCLUSIVE;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use std::path::Path;
 
@@ -71,24 +73,46 @@ pub(crate) fn write(
     watch: &Watch<'_>,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
+    let (output, folder) = (publication.output(), publication.folder());
+    let descent = Descent {
+        generation: publication.descent().generation.max(options.generation),
+        ..publication.descent()
+    };
+    write_into((output, folder), descent, source, options, watch, storage)
+}
+
+/// Builds into a file in this folder.
+pub(crate) fn write_into(
+    output: (Output<'_>, &Path),
+    descent: Descent,
+    source: &mut dyn Source,
+    options: &BuildOptions,
+    watch: &Watch<'_>,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
+    if source.schema().interval == Some(Intervals::Disjoint)
+        && let Some(mut checked) = Checked::new(source)
+    {
+        let written = write_all(output, descent, &mut checked, options, watch, storage);
+        return written.map_err(|error| checked.refused.take().unwrap_or(error));
+    }
+    write_all(output, descent, source, options, watch, storage)
+}
+
+fn write_all(
+    (output, folder): (Output<'_>, &Path),
+    descent: Descent,
+    source: &mut dyn Source,
+    options: &BuildOptions,
+    watch: &Watch<'_>,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
     let schema = source.schema().clone();
     check(&schema, options)?;
     let meta = meta(&schema, options)?;
-    let folder = options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
+    let folder = options.temp_dir.clone().unwrap_or_else(|| folder.to_owned());
     let spills = Spills { storage, folder: &folder };
-    let job = Job {
-        options,
-        watch,
-        schema: &schema,
-        spills,
-        output: publication.output(),
-        descent: Descent {
-            generation: publication.descent().generation.max(options.generation),
-            ..publication.descent()
-        },
-        meta: &meta,
-        mask: None,
-    };
+    let job = Job { options, watch, schema: &schema, spills, output, descent, meta: &meta, mask: None };
     if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         bytes::build(&job, source)
     } else {
@@ -106,6 +130,7 @@ fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
         key_logical: schema.key_logical.clone(),
         value_logical: value(&schema.value_logical),
         layout: if layout == Layout::default() { String::new() } else { layout.to_string() },
+        interval: if schema.interval == Some(Intervals::Disjoint) { INCLUSIVE.into() } else { String::new() },
     };
     for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
         if text.len() > TEXT_BYTES_MAX {

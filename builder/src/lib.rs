@@ -37,6 +37,7 @@ mod grid;
 mod harmonia;
 mod held;
 mod hint;
+pub mod intervals;
 mod job;
 mod layout;
 mod limits;
@@ -64,13 +65,16 @@ mod show;
 mod sort;
 pub mod source;
 mod spine;
+mod staged;
 mod standing;
+mod starts;
 pub mod storage;
 mod stream;
 mod words;
 
 pub use builder::{Builder, in_memory};
 pub use error::BuildError;
+pub use intervals::Overlap;
 pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError};
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Summary, Unique};
@@ -80,6 +84,7 @@ pub use pleach_pool as pool;
 #[doc(hidden)]
 pub use short::{build_bytes, build_iter, build_slice, build_strings, build_strings_bytes};
 pub use source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
+pub use starts::Starts;
 
 use std::path::Path;
 use storage::{RealStorage, Storage};
@@ -113,7 +118,7 @@ pub fn build_with_storage(
     observer: &dyn Observer,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
-    in_pool(options.threads, || flow::build(source, target, options, observer, storage))
+    in_pool(options.threads, || staged::build(source, target, options, observer, storage))
 }
 
 /// Runs `work` in a pool of `threads` threads; 0 selects the current pool.

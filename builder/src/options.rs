@@ -1,5 +1,6 @@
 //! Options of a build, and its report.
 
+use crate::intervals::Overlap;
 use crate::layout::{Btree, Fast, Harmonia, Layout};
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ impl Unique {
 pub struct BuildOptions {
     /// Treatment of equal keys; `None` keeps them all.
     pub unique: Option<Unique>,
+    /// Treatment of intervals that overlap.
+    pub overlap: Overlap,
     /// The caller promises sorted input: a key out of order is an error, and nothing is ever sorted.
     pub sorted: bool,
     /// Memory limit in bytes. A limit below about 128 MiB cannot be kept: 32 MiB of lines are held back until
@@ -97,6 +100,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         Self {
             unique: None,
+            overlap: Overlap::Error,
             sorted: false,
             memory_bytes: physical_memory_bytes() / 2,
             threads: 0,

@@ -4,6 +4,7 @@
 //! on machine words whatever the types are. Keys and values that are byte strings stay byte strings.
 
 use crate::show::KeyText;
+use pleach_format::interval::{Ends, INCLUSIVE};
 use pleach_format::{KeyType, Meaning, Record, ValueType};
 use std::fmt;
 
@@ -255,6 +256,21 @@ pub struct Schema {
     pub value_logical: String,
     /// Number of tuples, if it is certain before reading.
     pub rows: Option<u64>,
+    /// Keys begin intervals, and the first field of each value, a record, is the last key of its interval.
+    pub interval: Option<Intervals>,
+}
+
+/// The intervals of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intervals {
+    /// In any order; they may overlap. The last field of each value is the number of the row: see
+    /// [`with_row`](crate::intervals::with_row).
+    Rows {
+        /// These numbers are those of the rows that the user knows, so that messages may show them.
+        is_counted: bool,
+    },
+    /// In order, and none overlaps another.
+    Disjoint,
 }
 
 impl Schema {
@@ -263,7 +279,8 @@ impl Schema {
     pub fn plain(key_type: KeyType, value_type: ValueType, rows: Option<u64>) -> Self {
         let (key_name, value_name) = (String::new(), String::new());
         let (key_logical, value_logical) = (String::new(), String::new());
-        Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows }
+        let interval = None;
+        Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows, interval }
     }
 
     /// Returns the meaning of the keys.
@@ -287,6 +304,27 @@ impl Schema {
     #[must_use]
     pub fn record(&self) -> Option<Record> {
         Record::of(self.value_type, &self.value_logical)
+    }
+
+    /// Returns the schema of the file that a build makes of this source: intervals lose the numbers of their rows.
+    #[must_use]
+    pub fn published(&self) -> Self {
+        let Some(record) = self.record().filter(|_| matches!(self.interval, Some(Intervals::Rows { .. })))
+        else {
+            return self.clone();
+        };
+        let mut fields = record.fields().to_vec();
+        fields.pop();
+        let Ok(record) = Record::new(fields) else { return self.clone() };
+        let (value_type, value_logical) = (record.storage(), record.to_string());
+        Self { value_type, value_logical, interval: Some(Intervals::Disjoint), ..self.clone() }
+    }
+
+    /// Returns where the intervals end, if there are any.
+    #[must_use]
+    pub fn ends(&self) -> Option<Ends> {
+        let text = self.interval.map_or("", |_| INCLUSIVE);
+        Ends::of(self.key_type, self.value_type, &self.value_logical, text)
     }
 
     /// Describes the types for messages.

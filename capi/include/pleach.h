@@ -272,7 +272,7 @@ typedef struct {
    */
   const char *value;
   /*
-   Type of the keys, such as `u64`, `utf8`, `timestamp[us]`.
+   Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
    */
   const char *key_type;
   /*
@@ -351,6 +351,18 @@ typedef struct {
    Where the number of values that were filled in is written; may be NULL.
    */
   uint64_t *filled_values;
+  /*
+   Name of the column of the last keys of intervals, which begin at the keys; NULL if keys are keys.
+   */
+  const char *interval;
+  /*
+   Meaning of these: `inclusive` (by default), or `exclusive` for the first keys behind the intervals.
+   */
+  const char *interval_end;
+  /*
+   Intervals that overlap: `error` (by default), or `last` to let the later row win.
+   */
+  const char *overlap;
 } pleach_build_options;
 
 /*

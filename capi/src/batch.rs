@@ -70,7 +70,9 @@ pub unsafe extern "C" fn pleach_get(
         }
         // SAFETY: the caller guarantees the keys.
         let count = unsafe {
-            with_keys(&index.table, keys, |keys, _| Ok(index.table.get(keys, &mut wanted, &mut found, &index.pool())?))
+            with_keys(&index.table, keys, |keys, _| {
+                Ok(index.table.get(keys, &mut wanted, &mut found, &index.pool())?)
+            })
         }?;
         // SAFETY: the caller guarantees the place.
         unsafe { put(hits, count as u64) };
@@ -116,7 +118,9 @@ pub unsafe extern "C" fn pleach_rank(
         };
         // SAFETY: the caller guarantees the keys.
         let count = unsafe {
-            with_keys(&index.table, keys, |keys, _| Ok(index.table.rank(keys, ranks, &mut found, &index.pool())?))
+            with_keys(&index.table, keys, |keys, _| {
+                Ok(index.table.rank(keys, ranks, &mut found, &index.pool())?)
+            })
         }?;
         // SAFETY: the caller guarantees the place.
         unsafe { put(hits, count as u64) };
@@ -137,7 +141,11 @@ unsafe fn bounds(
         // SAFETY: the caller guarantees the index and the ranks.
         let (index, ranks) = unsafe { (given(index, "index")?, slice_mut(ranks, ranks_count, "ranks")?) };
         // SAFETY: the caller guarantees the keys.
-        unsafe { with_keys(&index.table, keys, |keys, _| Ok(index.table.bounds(keys, bound, ranks, &index.pool())?)) }
+        unsafe {
+            with_keys(&index.table, keys, |keys, _| {
+                Ok(index.table.bounds(keys, bound, ranks, &index.pool())?)
+            })
+        }
     })
 }
 

@@ -3,9 +3,9 @@
 use crate::memory::{options, put, text};
 use crate::status::{Result, input};
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions};
-use pleach_builder::{BuildOptions, Layout, Observer, Phase, Unique};
+use pleach_builder::{BuildOptions, Layout, Observer, Overlap, Phase, Unique};
 use pleach_format::logical::Logical;
-use pleach_input::{InputOptions, Nulls};
+use pleach_input::{InputOptions, Interval, Nulls};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ pub struct pleach_build_options {
     pub key: *const c_char,
     /// Name of the value column; the second by default. Several, separated by commas, make a record.
     pub value: *const c_char,
-    /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`.
+    /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
     pub key_type: *const c_char,
     /// Type of the values.
     pub value_type: *const c_char,
@@ -67,6 +67,12 @@ pub struct pleach_build_options {
     pub skipped_rows: *mut u64,
     /// Where the number of values that were filled in is written; may be NULL.
     pub filled_values: *mut u64,
+    /// Name of the column of the last keys of intervals, which begin at the keys; NULL if keys are keys.
+    pub interval: *const c_char,
+    /// Meaning of these: `inclusive` (by default), or `exclusive` for the first keys behind the intervals.
+    pub interval_end: *const c_char,
+    /// Intervals that overlap: `error` (by default), or `last` to let the later row win.
+    pub overlap: *const c_char,
 }
 
 impl pleach_build_options {
@@ -94,6 +100,9 @@ impl pleach_build_options {
         nulls: std::ptr::null(),
         skipped_rows: std::ptr::null_mut(),
         filled_values: std::ptr::null_mut(),
+        interval: std::ptr::null(),
+        interval_end: std::ptr::null(),
+        overlap: std::ptr::null(),
     };
 }
 
@@ -101,6 +110,7 @@ impl pleach_build_options {
 pub(crate) struct Options {
     pub(crate) input: InputOptions,
     unique: Option<Unique>,
+    overlap: Overlap,
     layout: Option<Layout>,
     method: Method,
     temp_dir: Option<PathBuf>,
@@ -148,7 +158,15 @@ impl Options {
         // SAFETY: the caller guarantees the texts.
         let read = |text: *const c_char, name: &str| unsafe { self::text(text, &format!("options.{name}")) };
         let (name, given) = ("key_type", read(plain.key_type, "key_type")?);
+        let is_network = given.as_deref() == Some("cidr");
+        let given = if is_network { Some("ip".to_owned()) } else { given };
         let (key_type, key_logical) = types(given, name, reader::KeyType::from_name, Logical::key_words)?;
+        let ends = [("inclusive", false), ("exclusive", true)];
+        let end = read(plain.interval, "interval")?;
+        let what = read(plain.interval_end, "interval_end")?;
+        let is_exclusive = choice(what.as_deref(), "interval_end", &ends)?.unwrap_or(false);
+        let overlaps = [("error", Overlap::Error), ("last", Overlap::Last)];
+        let overlap = choice(read(plain.overlap, "overlap")?.as_deref(), "overlap", &overlaps)?;
         let (name, given) = ("value_type", read(plain.value_type, "value_type")?);
         let (value_type, value_logical) =
             types(given, name, reader::ValueType::from_name, Logical::value_words)?;
@@ -172,9 +190,11 @@ impl Options {
                 value_type,
                 value_logical,
                 nulls,
+                interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
                 ..InputOptions::default()
             },
             unique: choice(read(plain.unique, "unique")?.as_deref(), "unique", &uniques)?,
+            overlap: overlap.unwrap_or_default(),
             layout: layout.transpose()?,
             method: choice(read(plain.method, "method")?.as_deref(), "method", &methods)?.unwrap_or_default(),
             temp_dir: read(plain.temp_dir, "temp_dir")?.map(PathBuf::from),
@@ -211,6 +231,7 @@ impl Options {
         let default = BuildOptions::default();
         let build = BuildOptions {
             unique: self.unique,
+            overlap: self.overlap,
             sorted: self.plain.sorted != 0,
             keep: self.keep(),
             force: self.plain.force != 0,

@@ -71,9 +71,10 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let status = match &error {
             BuildError::Interrupted => Status::PLEACH_INTERRUPTED,
-            BuildError::Source(_) | BuildError::Unsorted { .. } | BuildError::Duplicate { .. } => {
-                Status::PLEACH_INPUT
-            }
+            BuildError::Source(_)
+            | BuildError::Unsorted { .. }
+            | BuildError::Duplicate { .. }
+            | BuildError::Overlap { .. } => Status::PLEACH_INPUT,
             BuildError::Types { .. } => Status::PLEACH_TYPES,
             BuildError::Damaged { .. } | BuildError::Base { .. } => Status::PLEACH_DAMAGED,
             BuildError::OutOfMemory { .. } => Status::PLEACH_MEMORY,

@@ -68,6 +68,7 @@ mod find;
 pub mod grid;
 pub mod harmonia;
 mod header;
+pub mod interval;
 pub mod key;
 pub mod layout;
 pub mod line;

@@ -19,6 +19,9 @@ pub struct Meta {
     /// sections; empty for `lines,spine,grid`. A requested section may still be missing, if it would not
     /// help.
     pub layout: String,
+    /// `inclusive` if keys begin intervals, and the first field of each value is the last key of its interval;
+    /// empty if keys are keys. See [`crate::interval`].
+    pub interval: String,
 }
 
 /// Maximum bytes of the text of a record.
@@ -28,13 +31,14 @@ pub const TEXT_BYTES_MAX: usize = 1 << 16;
 pub const META_BYTES_MAX: u64 = 1 << 20;
 
 impl Meta {
-    fn records(&self) -> [(u16, &str); 5] {
+    fn records(&self) -> [(u16, &str); 6] {
         [
             (1, &self.key_name),
             (2, &self.value_name),
             (3, &self.key_logical),
             (4, &self.value_logical),
             (5, &self.layout),
+            (6, &self.interval),
         ]
     }
 
@@ -74,6 +78,7 @@ impl Meta {
                 3 => meta.key_logical = text,
                 4 => meta.value_logical = text,
                 5 => meta.layout = text,
+                6 => meta.interval = text,
                 _ => {}
             }
             rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();

@@ -334,6 +334,7 @@ fn meta_comes_back() {
         key_logical: String::new(),
         value_logical: "Timestamp(Microsecond, None)".into(),
         layout: "lines,spine,packed".into(),
+        interval: String::new(),
     };
     let bytes = meta.encode();
     assert_eq!(Meta::decode(&bytes), meta);

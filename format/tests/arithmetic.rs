@@ -31,6 +31,7 @@ fn names_are_those_of_the_file() {
         key_logical: "Date32".into(),
         value_logical: "e".repeat(17),
         layout: "lines".into(),
+        interval: "inclusive".into(),
     };
     assert_eq!(Meta::decode(&meta.encode()), meta);
     assert!(record::Record::is_meant("record<") && !record::Record::is_meant("Date32"));

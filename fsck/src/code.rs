@@ -77,6 +77,8 @@ codes! {
     Classic = "classic";
     /// The contiguous B+tree does not agree with the tuple lines.
     Btree = "btree";
+    /// An interval ends before its start, or overlaps the next one.
+    Interval = "interval";
 }
 
 impl fmt::Display for Code {

@@ -15,6 +15,7 @@ mod columns;
 mod frame;
 mod grid;
 mod harmonia;
+mod intervals;
 mod lines;
 mod packed;
 mod paged;
@@ -629,6 +630,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         if records != stored {
             self.rule(Code::Meta, "META", start, 8, stored, records, "the table must count the records");
         }
+        self.check_intervals(header, &meta, start)?;
         let logical = meta.value_logical;
         if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
             let wanted = format!("the fields of a {} value", header.value_type);

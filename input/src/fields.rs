@@ -11,8 +11,10 @@ use crate::names::Names;
 use crate::options::InputOptions;
 use crate::problem::{fault, place, problem};
 use pleach_builder::{Column, Schema, SourceError, Strings};
-use pleach_format::Logical;
+use pleach_format::interval::field_of as field_of_key;
+use pleach_format::logical::Form;
 use pleach_format::record::{Field, FieldKind, Record};
+use pleach_format::{KeyType, Logical};
 
 /// The columns of a record, and elements that were read but not packed.
 #[derive(Clone, Debug)]
@@ -59,14 +61,27 @@ impl Fields {
         names: Names<'_>,
         columns: &[usize],
         options: &InputOptions,
+        key: (KeyType, &str),
         column: impl Fn(usize) -> Option<(String, Option<Natural>)>,
     ) -> Result<Self, SourceError> {
-        let wishes = kinds_of_fields(input, options, columns.len())?;
-        let logicals = logicals_of_fields(options, columns.len());
+        let interval = options.interval.as_ref().filter(|_| !options.changes);
+        let values = columns.len() - usize::from(interval.is_some());
+        let mut wishes = kinds_of_fields(input, options, values)?;
+        let mut logicals = logicals_of_fields(options, values);
+        if interval.is_some() {
+            // Ends are elements of the type of the keys.
+            let kind = field_of_key(key.0).ok_or_else(|| {
+                let text = format!("intervals need keys that are numbers, not {}", key.0);
+                problem(input, "", fault(text, "choose another type with --key-type"))
+            })?;
+            wishes.insert(0, Some(kind));
+            logicals.insert(0, Some(Logical::of_meta(key.1)).filter(|logical| *logical != Logical::Plain));
+        }
         let mut fields = Vec::new();
         let mut chosen = Vec::new();
         for ((&index, wish), meant) in columns.iter().zip(wishes).zip(&logicals) {
             let label = names.label(index);
+            let is_network = fields.is_empty() && interval.is_some_and(|interval| interval.end.is_none());
             let (kind, target, logical) = match column(index) {
                 None => {
                     let kind = wish.unwrap_or(FieldKind::U64);
@@ -79,7 +94,11 @@ impl Fields {
                     typed(input, &label, &held, natural, wish, meant)?
                 }
             };
-            fields.push(Field { name: names.field(index), kind, logical });
+            let (name, target) = match is_network {
+                true => ("last".to_owned(), Target { form: Some(Form::Network(true)), ..target }),
+                false => (names.field(index), target),
+            };
+            fields.push(Field { name, kind, logical });
             chosen.push(Wanted { index, target, label });
         }
         let record = match &options.record {

@@ -57,8 +57,10 @@ pub struct FormatRow {
     pub has_names: bool,
     /// Origin of the types of columns.
     pub types: Types,
-    /// Elements can be null, which is refused.
+    /// Elements can be null.
     pub has_nulls: bool,
+    /// Rows with nulls can be left out, or values filled in: see [`Nulls`](crate::Nulls). Otherwise they are refused.
+    pub treats_nulls: bool,
     /// A stream is read as it arrives; otherwise it is first copied to a temporary file.
     pub is_streamed: bool,
     /// Tables of changes can have this format.
@@ -79,6 +81,7 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: true,
         types: Types::Requested,
         has_nulls: false,
+        treats_nulls: true,
         is_streamed: true,
         has_changes: true,
     },
@@ -94,6 +97,7 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: true,
         types: Types::Requested,
         has_nulls: false,
+        treats_nulls: true,
         is_streamed: true,
         has_changes: true,
     },
@@ -110,6 +114,7 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: true,
         types: Types::Own,
         has_nulls: true,
+        treats_nulls: true,
         is_streamed: false,
         has_changes: true,
     },
@@ -125,6 +130,7 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: true,
         types: Types::Own,
         has_nulls: true,
+        treats_nulls: true,
         is_streamed: true,
         has_changes: true,
     },
@@ -141,6 +147,7 @@ pub const FORMATS: [FormatRow; 6] = [
         types: Types::Own,
         // NaT, the missing date.
         has_nulls: true,
+        treats_nulls: false,
         // Except in Fortran order.
         is_streamed: true,
         has_changes: false,
@@ -157,6 +164,7 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: false,
         types: Types::Required,
         has_nulls: false,
+        treats_nulls: false,
         is_streamed: true,
         has_changes: false,
     },

@@ -21,7 +21,7 @@
 //! npy/, raw.rs  NumPy, raw tuples             parquet.rs    Parquet (pages.rs: lengths)
 //! records.rs    what npy and raw share        batches.rs    what Arrow and Parquet share
 //! selection.rs  types of the columns          convert.rs    numbers, exactly or not at all
-//! nulls.rs      what becomes of nulls
+//! nulls.rs      what becomes of nulls             interval.rs   where intervals end
 //! ```
 
 mod arrays;
@@ -37,6 +37,7 @@ mod csv;
 mod fields;
 mod format;
 mod guard;
+mod interval;
 mod kind;
 mod logical;
 mod messages;
@@ -61,7 +62,7 @@ pub use content::looks_like;
 pub use format::{FORMATS, Format, FormatRow, Types, alternatives};
 pub use logical::{extension_metadata, extension_of, is_text_in_arrow, logical_text, logical_type};
 pub use nulls::{NullCounts, Nulls};
-pub use options::{Header, InputOptions};
+pub use options::{Header, InputOptions, Interval};
 pub use table::{open, open_batches, open_stream};
 
 /// The programs of the README, compiled.

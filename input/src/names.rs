@@ -5,7 +5,7 @@
 //! for every input. A table of changes uses the names of the file that it changes. An input with other names,
 //! or with one of them twice, is refused with both lists.
 
-use crate::options::InputOptions;
+use crate::options::{InputOptions, Interval};
 use crate::problem::{fault, problem};
 use pleach_builder::SourceError;
 use pleach_format::ValueType;
@@ -197,6 +197,9 @@ impl Names<'_> {
     }
 
     fn choose_alone(self, input: &str, options: &InputOptions) -> Result<Choice, SourceError> {
+        if let Some(interval) = options.interval.as_ref().filter(|_| !options.changes) {
+            return self.choose_interval(input, options, interval);
+        }
         let fields = self.choose_fields(input, options)?;
         let alone = InputOptions { value: None, ..options.clone() };
         let (key, value) =
@@ -206,6 +209,30 @@ impl Names<'_> {
             return Err(problem(input, "", text));
         }
         Ok((key, value.filter(|_| fields.is_none()), fields))
+    }
+
+    /// Chooses the column of the starts, and that of the ends with the columns of values.
+    fn choose_interval(
+        self,
+        input: &str,
+        options: &InputOptions,
+        interval: &Interval,
+    ) -> Result<Choice, SourceError> {
+        let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
+        let end = interval.end.as_deref().map_or(Ok(key), |wish| self.find(input, wish))?;
+        let values = match options.value.as_deref() {
+            _ if options.value_type == Some(ValueType::None) => Vec::new(),
+            Some(list) if self.has(list) => vec![self.find(input, list)?],
+            Some(list) => {
+                list.split(',').map(|name| self.find(input, name.trim())).collect::<Result<_, _>>()?
+            }
+            None => (0..self.len()).find(|&index| index != key && index != end).into_iter().collect(),
+        };
+        if interval.end.is_some() && end == key {
+            let text = fault("starts and ends are one column", "name another one with --interval");
+            return Err(problem(input, "", text));
+        }
+        Ok((key, None, Some(std::iter::once(end).chain(values).collect())))
     }
 
     /// Chooses the key column, and the value column if there are values.
@@ -302,9 +329,11 @@ impl Names<'_> {
     /// of operations. A number may also be meant as a name.
     pub(crate) fn is_asked(self, options: &InputOptions) -> bool {
         let wishes = if options.changes { [&options.op, &None] } else { [&options.key, &options.value] };
+        let end = options.interval.as_ref().and_then(|interval| interval.end.as_ref());
         wishes
             .into_iter()
             .flatten()
+            .chain(end)
             .flat_map(|wish| wish.split(',').map(str::trim).chain([wish.as_str()]))
             .any(|name| name.parse::<usize>().is_err() && self.has(name))
     }
@@ -364,7 +393,11 @@ fn follow(
     };
     let key = find("key", "--key", asked.key.as_deref(), *key)?;
     let value = value.map(|index| find("value", "--value", asked.value.as_deref(), index)).transpose()?;
-    let wishes: Vec<&str> = asked.value.as_deref().map_or_else(Vec::new, |list| list.split(',').collect());
+    let mut wishes: Vec<&str> =
+        asked.value.as_deref().map_or_else(Vec::new, |list| list.split(',').collect());
+    if let Some(interval) = &asked.interval {
+        wishes.insert(0, interval.end.as_deref().or(asked.key.as_deref()).unwrap_or("0"));
+    }
     let field = |(at, &index): (usize, &usize)| {
         find("value", "--value", wishes.get(at).map(|wish| wish.trim()), index)
     };

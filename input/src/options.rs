@@ -19,6 +19,16 @@ pub enum Header {
     First,
 }
 
+/// The intervals of a table: keys are their first elements, and values say where they end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Column of the ends: its name, or its number from 0. `None` if keys are networks of addresses, such as
+    /// `192.0.2.0/24`, which say it themselves.
+    pub end: Option<String>,
+    /// Ends are the first elements behind their intervals, and not the last ones in them.
+    pub is_exclusive: bool,
+}
+
 /// Options for reading inputs. By default the first column is the key and the second, if there is one, the
 /// value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +79,8 @@ pub struct InputOptions {
     pub key_name: Option<String>,
     /// Name of the value column in the file to be changed.
     pub value_name: Option<String>,
+    /// Keys begin intervals; `None` if keys are keys.
+    pub interval: Option<Interval>,
     /// What becomes of rows with nulls.
     pub nulls: Nulls,
     /// Where rows with nulls are counted.

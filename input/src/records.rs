@@ -10,7 +10,7 @@ use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::convert::{self, Slice, misfit};
 use crate::fields::Fields;
 use crate::kind::{Kind, Target};
-use crate::problem::{fault, missing, place, problem, unreadable};
+use crate::problem::{fault, place, problem, unreadable};
 use crate::strings;
 use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
@@ -309,7 +309,8 @@ impl Records {
         if let (true, Slice::I64(times)) = (lane.lowest_is_null, numbers)
             && let Some(index) = times.iter().position(|&time| time == i64::MIN)
         {
-            return Err(missing(&self.input, first_row + index as u64, &lane.label));
+            let text = "it is null (NaT): fill or drop such rows, or choose another column";
+            return Err(problem(&self.input, place(first_row + index as u64, &lane.label), text));
         }
         convert::append(numbers, lane.target, out).map_err(|index| {
             misfit(&self.input, first_row + index as u64, &lane.label, &numbers.text(index), lane.target)

@@ -2,6 +2,7 @@
 
 use crate::choose::{choose_key, choose_value};
 use crate::fields::Fields;
+use crate::interval::starts;
 use crate::kind::Wanted;
 use crate::logical::Natural;
 use crate::names::{Choice, Names};
@@ -37,7 +38,8 @@ impl Selection {
             key_logical: chosen.logical,
             ..Schema::plain(chosen.kind, ValueType::None, None)
         };
-        let key = Wanted { index: key, target: chosen.target, label };
+        let target = starts(chosen.target, options);
+        let key = Wanted { index: key, target, label };
         let mut wanted_value = None;
         if let Some(index) = value {
             let label = names.label(index);
@@ -49,7 +51,8 @@ impl Selection {
         }
         let fields = match fields {
             Some(columns) => {
-                Some(Fields::choose(input, names, &columns, options, |index| Some(held(index)))?)
+                let key = (schema.key_type, &*schema.key_logical);
+                Some(Fields::choose(input, names, &columns, options, key, |index| Some(held(index)))?)
             }
             None => None,
         };

@@ -13,7 +13,7 @@ use crate::options::InputOptions;
 use crate::problem::{fault, problem};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
+use pleach_builder::{Chunk, Column, Schema, Source, SourceError, Starts};
 use pleach_format::logical::matching;
 use pleach_format::meta::TEXT_BYTES_MAX;
 use pleach_format::{KeyType, ValueType};
@@ -225,6 +225,16 @@ impl Table {
             schema.value_type = value_type;
             "row".clone_into(&mut schema.value_name);
         }
+        if let Some(interval) = self.options.interval.clone().filter(|_| !self.options.changes) {
+            let is_counted = self.options.nulls != Nulls::Skip;
+            // Rows are counted over all inputs.
+            let name = match (self.pending.front(), self.pending.len()) {
+                (Some((name, _)), 1) => name.clone(),
+                _ => "the inputs".to_owned(),
+            };
+            let starts = Starts::new(Box::new(self), &name, interval.is_exclusive, is_counted)?;
+            return Ok(Box::new(starts));
+        }
         Ok(Box::new(self))
     }
 
@@ -281,6 +291,7 @@ impl Source for Table {
             key_logical: String::new(),
             value_logical: String::new(),
             rows: Some(0),
+            interval: None,
         };
         self.schema.as_ref().unwrap_or(NONE)
     }

@@ -121,6 +121,9 @@ def build(
     force: bool = False,
     no_header: bool = False,
     nulls: str = "error",
+    interval: str | None = None,
+    interval_end: str = "inclusive",
+    overlap: str = "error",
     memory_bytes: int | None = None,
     threads: int = 0,
     temp_dir: Path | None = None,
@@ -135,8 +138,13 @@ def build(
 
     `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
     promises sorted input. `nulls` says what becomes of rows with nulls: "error", "skip" (they are left out) or
-    "default=V" (values become V; keys must be there). `keep` is the number of old generations to keep. `memory_bytes` limits the memory, and
-    `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and total, or True for a bar.
+    "default=V" (values become V; keys must be there). `keep` is the number of old generations to keep. `memory_bytes`
+    limits the memory, and `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and
+    total, or True for a bar.
+
+    `interval` names the column of the last keys of intervals, which begin at the keys; with `interval_end="exclusive"`
+    it has the first keys behind them. Networks of addresses are `key_type="cidr"`. A look-up then answers by the
+    interval that holds the key. `overlap="last"` lets the later row win where intervals overlap.
 
     Raises `InputError` if the source is refused, `BuildError` if the file cannot be written; nothing is written then.
     Time is that of a sort, about 1 s for 10 million tuples.
@@ -158,6 +166,9 @@ def build(
         "force": force,
         "no_header": no_header,
         "nulls": nulls,
+        "interval": interval,
+        "interval_end": interval_end,
+        "overlap": overlap,
         "memory_bytes": memory_bytes,
         "threads": threads,
         "temp_dir": temp_dir,

@@ -74,9 +74,10 @@ fn relation(error: &RelationError) -> PyErr {
 pub(crate) fn building(error: &BuildError) -> PyErr {
     match error {
         BuildError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
-        BuildError::Source(_) | BuildError::Unsorted { .. } | BuildError::Duplicate { .. } => {
-            exception("InputError", error.to_string())
-        }
+        BuildError::Source(_)
+        | BuildError::Unsorted { .. }
+        | BuildError::Duplicate { .. }
+        | BuildError::Overlap { .. } => exception("InputError", error.to_string()),
         BuildError::Types { .. } => exception("TypesError", error.to_string()),
         _ => exception("BuildError", error.to_string()),
     }

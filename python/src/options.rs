@@ -3,14 +3,16 @@
 use crate::errors::exception;
 use crate::progress::Progress;
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions, RollbackOptions};
-use pleach_builder::{BuildOptions, Layout, Unique};
+use pleach_builder::{BuildOptions, Layout, Overlap, Unique};
 use pleach_format::logical::Logical;
-use pleach_input::{InputOptions, Nulls};
+use pleach_input::{InputOptions, Interval, Nulls};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Options by their names; an option that is None was not given.
 pub(crate) struct Options<'a, 'py>(pub(crate) &'a Bound<'py, PyDict>);
+
+const OVERLAPS: [(&str, Overlap); 2] = [("error", Overlap::Error), ("last", Overlap::Last)];
 
 type Types<T> = (Option<T>, Option<Logical>);
 
@@ -85,14 +87,23 @@ impl<'py> Options<'_, 'py> {
     }
 
     pub(crate) fn input(&self) -> PyResult<InputOptions> {
-        let (key_type, key_logical) = self.types("key_type", pleach::KeyType::from_name, Logical::key_words)?;
-        let (value_type, value_logical) = self.types("value_type", pleach::ValueType::from_name, Logical::value_words)?;
+        let is_network = self.get::<String>("key_type")?.as_deref() == Some("cidr");
+        let (key_type, key_logical) = match is_network {
+            true => (Some(pleach::KeyType::U128), Some(Logical::Ip)),
+            false => self.types("key_type", pleach::KeyType::from_name, Logical::key_words)?,
+        };
+        let ends = [("inclusive", false), ("exclusive", true)];
+        let is_exclusive = self.choice("interval_end", &ends)?.unwrap_or(false);
+        let end: Option<String> = self.get("interval")?;
+        let (value_type, value_logical) =
+            self.types("value_type", pleach::ValueType::from_name, Logical::value_words)?;
         Ok(InputOptions {
             key: self.get("key")?,
             value: self.get("value")?,
             no_header: self.flag("no_header")?,
             op: self.get("op")?,
             nulls: self.nulls()?,
+            interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
             key_type,
             key_logical,
             value_type,
@@ -104,6 +115,7 @@ impl<'py> Options<'_, 'py> {
     pub(crate) fn build(&self) -> PyResult<BuildOptions> {
         let mut build = BuildOptions {
             unique: self.unique()?,
+            overlap: self.choice("overlap", &OVERLAPS)?.unwrap_or_default(),
             sorted: self.flag("sorted")?,
             keep: self.get("keep")?,
             force: self.flag("force")?,

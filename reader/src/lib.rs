@@ -91,6 +91,7 @@ mod identity;
 mod index;
 #[doc(hidden)]
 pub mod internal;
+mod intervals;
 mod iter;
 mod live;
 mod map;
@@ -122,6 +123,7 @@ pub use datum::Datum;
 pub use error::{Error, ErrorKind, OpenError, ReadError, Result, TypeError};
 pub use harmonia::Harmonia;
 pub use index::{Index, OpenOptions, Residence, Verify};
+pub use intervals::Intervals;
 pub use iter::Range;
 pub use live::{Followed, Live};
 pub use map::any::{AnyEntries, AnyMap};

@@ -48,6 +48,7 @@ impl Mixed {
             key_logical: String::new(),
             value_logical: String::new(),
             rows: None,
+            interval: None,
         };
         Self { schema, next: 0, count, chunk }
     }

@@ -6,8 +6,10 @@
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
 use pleach::{
-    FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Structure, Value, ValueType, Verdict, Verify, fsck,
+    FsckOptions, Index, Isa, Key, KeyType, Map, OpenOptions, Structure, Value, ValueType, Verdict, Verify,
+    fsck,
 };
+use pleach_builder::source::Intervals;
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
     BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Schema, Silent, Source, SourceError, Unique,
@@ -90,11 +92,58 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
         key_logical,
         value_logical,
         rows: Some(tuples.len() as u64),
+        interval: None,
     };
     let storage = MemoryStorage::default();
     let target = Path::new("/golden.pleach");
     build_with_storage(&mut Named { schema, tuples }, target, options, &Silent, &storage).expect("built");
     storage.take(target).expect("there")
+}
+
+/// Addresses as intervals: keys and ends have a logical type, and META says that keys begin intervals.
+#[test]
+fn intervals() {
+    let tuples: Vec<(u32, u64)> = (0..500u32)
+        .map(|at| {
+            let (start, last) = (at << 22 | at % 3, (at << 22) + (1 << (at % 20 + 2)) + 5);
+            (start, u64::from(last) | u64::from(at % 7) << 32)
+        })
+        .collect();
+    let record = "record<last: u32 \"Ipv4\", country: u32>";
+    let schema = Schema {
+        key_name: "first".to_owned(),
+        key_logical: "Ipv4".to_owned(),
+        value_logical: record.to_owned(),
+        interval: Some(Intervals::Disjoint),
+        ..Schema::plain(KeyType::U32, ValueType::U64, None)
+    };
+    let storage = MemoryStorage::default();
+    let target = Path::new("/golden.pleach");
+    let mut source = Named { schema, tuples: &tuples };
+    build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage).expect("built");
+    let golden = compare("intervals.pleach", storage.take(target).expect("there"));
+    // The second builder writes the same.
+    let meta = pleach_format::meta::Meta {
+        key_name: "first".to_owned(),
+        key_logical: "Ipv4".to_owned(),
+        value_logical: record.to_owned(),
+        interval: "inclusive".to_owned(),
+        ..Default::default()
+    };
+    let mut second = pleach_tests::naive::build(&tuples, &meta, false);
+    second[BUILDER].copy_from_slice(&golden[BUILDER]);
+    reseal_head(&mut second);
+    assert!(second == golden, "the second builder writes other bytes");
+    let map: Map<u32, (u32, u32)> = Map::from_bytes(golden).expect("opens");
+    for (at, &(start, value)) in tuples.iter().enumerate() {
+        let (last, country) = (value as u32, (value >> 32) as u32);
+        let expected = Some((start, (last, country)));
+        assert_eq!(map.interval(start).expect("readable"), expected);
+        assert_eq!(map.interval(last).expect("readable"), expected);
+        let before = start.checked_sub(1).and_then(|key| map.interval(key).expect("readable"));
+        assert_eq!(before.is_some(), at > 0 && before.is_some_and(|(_, (last, _))| last >= start - 1));
+        assert_eq!(map.interval(last + 1).expect("readable"), None, "a gap follows");
+    }
 }
 
 fn path_of(name: &str) -> PathBuf {

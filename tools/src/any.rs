@@ -196,6 +196,15 @@ impl<'a> Any<'a> {
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
     }
 
+    /// Returns for each key the rank of the interval that holds it, if there is one.
+    pub fn holding(&self, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        let (mut ranks, words) = (vec![0; keys.len()], words_of(keys));
+        let found =
+            self.numbers(pleach::with_typed!(self.index, |view| holding(&view, &words, &mut ranks)))?;
+        found.map_err(|error| self.failed(error))?;
+        Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
+    }
+
     /// Returns for each key the rank of the tuple near it, if there is one.
     pub fn near(&self, near: Near, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
         let mut ranks = vec![0; keys.len()];
@@ -324,6 +333,18 @@ fn bytes_of(keys: &[AnyKey]) -> Vec<&[u8]> {
 /// Returns keys as words; those that are byte strings are 0.
 fn words_of(keys: &[AnyKey]) -> Vec<u128> {
     keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect()
+}
+
+fn holding<K: Key, V: Value>(
+    view: &Typed<'_, K, V>,
+    words: &[u128],
+    ranks: &mut [u64],
+) -> Result<(), ReadError> {
+    let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
+    match view.intervals()? {
+        Some(intervals) => intervals.find_batch(&keys, ranks).map(|_| ()),
+        None => Ok(ranks.fill(u64::MAX)),
+    }
 }
 
 fn near_of<K: Key, V: Value>(

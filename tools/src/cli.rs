@@ -315,9 +315,10 @@ pub struct BuildArgs {
     pub value: Option<String>,
     /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
     /// timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:N (the first N digits) dna2
-    /// dna2:canonical (a sequence and its reverse complement are one) [default: the column's; u64 for text]
-    #[arg(long, value_name = "T", value_parser = parse::meant_key_type)]
-    pub key_type: Option<parse::MeantType<KeyType>>,
+    /// dna2:canonical (a sequence and its reverse complement are one) cidr (networks, as intervals) [default: the
+    /// column's; u64 for text]
+    #[arg(long, value_name = "T", value_parser = parse::build_key_type)]
+    pub key_type: Option<parse::BuildKeyType>,
     /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and others [default:
     /// the column's; u64 for text]; for a record, one type for all fields or T,... for each, also u8 u16 i8
     /// i16
@@ -331,6 +332,16 @@ pub struct BuildArgs {
     /// shorter ones tell them apart)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: Layout,
+    /// Keys begin intervals, and column END has their last keys; get answers by the interval that holds a key.
+    /// For networks of addresses, such as 192.0.2.0/24, give --key-type cidr instead
+    #[arg(long, value_name = "END")]
+    pub interval: Option<String>,
+    /// Meaning of END
+    #[arg(long, value_name = "WHAT", default_value = "inclusive", requires = "interval")]
+    pub interval_end: IntervalEnd,
+    /// Treatment of intervals that overlap
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub overlap: OverlapHow,
     /// Treatment of duplicate keys [default: keep all, in input order]
     #[arg(long, value_name = "WHICH")]
     pub unique: Option<Unique>,
@@ -373,6 +384,24 @@ pub struct BuildArgs {
         default_missing_value = "each"
     )]
     pub header: Option<Header>,
+}
+
+/// Meaning of the ends of intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IntervalEnd {
+    /// The last key in the interval
+    Inclusive,
+    /// The first key behind it
+    Exclusive,
+}
+
+/// Treatment of intervals that overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverlapHow {
+    /// Refuse them
+    Error,
+    /// The later row wins, and the other interval is cut
+    Last,
 }
 
 /// Arguments of `get`.

@@ -129,6 +129,11 @@ pub fn build_failure(error: &BuildError) -> Failure {
             let advice = "remove it, or choose --unique first or --unique last";
             return Failure::new(Code::Input, message.advise(advice));
         }
+        BuildError::Overlap { first, second } => {
+            let message = Message::new("intervals overlap").at(format!("{first} and {second}"));
+            let advice = "correct them, or choose --overlap last, by which the later row wins";
+            return Failure::new(Code::Input, message.advise(advice));
+        }
         // A Pleach file that was whole when it was opened.
         BuildError::Io { operation, path, source }
             if *operation == "reading" && source.kind() == io::ErrorKind::UnexpectedEof =>

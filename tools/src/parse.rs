@@ -112,6 +112,22 @@ pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
     })
 }
 
+/// Type of the keys of a build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildKeyType {
+    /// The type.
+    pub of: MeantType<KeyType>,
+    /// Keys are networks of addresses, which are intervals.
+    pub is_network: bool,
+}
+
+/// Parses the name of a key type of a build.
+pub fn build_key_type(text: &str) -> Result<BuildKeyType, Message> {
+    let is_network = text == "cidr";
+    let of = meant_key_type(if is_network { "ip" } else { text });
+    Ok(BuildKeyType { of: of?, is_network })
+}
+
 /// Types of the values: one for a plain value, or those of the fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueTypes {

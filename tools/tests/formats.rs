@@ -55,7 +55,11 @@ fn line(row: &FormatRow) -> String {
         row.about,
         extensions.join(" "),
         yes(row.has_names),
-        if row.has_nulls { "refused" } else { "none" },
+        match (row.treats_nulls, row.has_nulls) {
+            (true, _) => "`--nulls`",
+            (false, true) => "refused",
+            (false, false) => "none",
+        },
         if row.is_streamed { "read as it arrives" } else { "copied to a file" },
         yes(row.has_changes),
     )

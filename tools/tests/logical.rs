@@ -401,6 +401,86 @@ fn tuples_near_a_key_are_found() {
     );
 }
 
+/// Intervals answer by the one that holds a key, and come out as they went in.
+#[test]
+fn intervals_hold_keys() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    fs::write(folder.join("t.csv"), "last,first,country,n\n10.0.0.255,10.0.0.0,DE,1\n10.0.2.0,10.0.1.0,FR,2\n255.255.255.255,255.0.0.0,-,3\n").expect("writes");
+    let build = |more: &[&str]| {
+        drop(fs::remove_file(folder.join("t.pleach")));
+        let types =
+            ["--key", "first", "--key-type", "ipv4", "--value", "country,n", "--value-type", "bytes2,u8"];
+        pleach(
+            folder,
+            &[&["build", "t.csv", "-o", "t.pleach", "--interval", "last"], &types[..], more].concat(),
+        )
+    };
+    let told = |output: Output| String::from_utf8(output.stderr).expect("text");
+    let refusal = told(build(&[]));
+    assert!(refusal.contains("row 3") && refusal.contains("has 1 bytes"), "{refusal}");
+    let table = "last,first,country,n\n10.0.0.255,10.0.0.0,DE,1\n10.0.2.0,10.0.1.0,FR,2\n255.255.255.255,255.0.0.0,XX,3\n";
+    fs::write(folder.join("t.csv"), table).expect("writes");
+    let summary = told(build(&[]));
+    assert!(
+        summary.contains("3 intervals, u32 ipv4 to record<last: u32 \"Ipv4\", country: bytes2, n: u8>"),
+        "{summary}"
+    );
+    let asked =
+        ["9.255.255.255", "10.0.0.0", "10.0.0.255", "10.0.1.0", "10.0.2.0", "10.0.2.1", "255.255.255.255"];
+    fs::write(folder.join("keys.txt"), asked.join("\n")).expect("writes");
+    let answer = pleach(folder, &["get", "t.pleach", "--keys", "keys.txt", "--missing", "none"]);
+    let expected = "9.255.255.255\tnone\n10.0.0.0\t10.0.0.0\t10.0.0.255\t4445\t1\n10.0.0.255\t10.0.0.0\t10.0.0.255\t4445\t1\n10.0.1.0\t10.0.1.0\t10.0.2.0\t4652\t2\n10.0.2.0\t10.0.1.0\t10.0.2.0\t4652\t2\n10.0.2.1\tnone\n255.255.255.255\t255.0.0.0\t255.255.255.255\t5858\t3\n";
+    assert_eq!(String::from_utf8_lossy(&answer.stdout), expected);
+    assert_eq!(answer.status.code(), Some(1));
+    printed(folder, &["fsck", "t.pleach", "-q"]);
+    let seen = printed(folder, &["inspect", "t.pleach"]);
+    assert!(seen.contains("intervals: keys begin them"), "{seen}");
+    // Out and in again.
+    printed(folder, &["export", "t.pleach", "-o", "o.parquet", "-q"]);
+    let again = ["build", "o.parquet", "-o", "o.pleach", "--interval", "last", "--value", "country,n", "-q"];
+    printed(folder, &again);
+    let [one, other] = ["t.pleach", "o.pleach"].map(|name| fs::read(folder.join(name)).expect("reads"));
+    assert!(one == other, "an exported table makes the same file");
+    // Half-open intervals, overlaps, ends before starts.
+    for (row, more, parts) in [
+        ("10.0.0.0,10.0.0.0,DE,1", &["--interval-end", "exclusive"][..], &["row 1", "is empty"][..]),
+        ("9.0.0.0,10.0.0.0,DE,1", &[], &["t.csv: row 1", "10.0.0.0 to 9.0.0.0 ends before it starts"]),
+        (
+            "10.0.1.0,10.0.0.0,DE,1\n10.0.2.0,10.0.1.0,FR,2",
+            &[],
+            &["10.0.0.0 to 10.0.1.0 (row 1) and 10.0.1.0 to 10.0.2.0 (row 2)"],
+        ),
+    ] {
+        fs::write(folder.join("t.csv"), format!("last,first,country,n\n{row}\n")).expect("writes");
+        let output = build(more);
+        assert_eq!(output.status.code(), Some(8), "{row}");
+        let refusal = told(output);
+        assert!(parts.iter().all(|part| refusal.contains(part)), "{refusal}");
+        assert!(!folder.join("t.pleach").exists());
+    }
+    assert!(build(&["--interval-end", "exclusive"]).status.success(), "ends are where others begin");
+    assert_eq!(
+        printed(folder, &["get", "t.pleach", "10.0.1.0"]),
+        "10.0.1.0\t10.0.1.0\t10.0.1.255\t4652\t2\n"
+    );
+    // Networks, one in another: the later row wins.
+    fs::write(folder.join("n.csv"), "net,v\n10.0.0.0/8,1\n10.1.0.0/16,2\n2001:db8::/32,3\n").expect("writes");
+    let networks = ["build", "n.csv", "-o", "n.pleach", "--key-type", "cidr", "-q"];
+    refused(folder, &networks, &["intervals overlap", "(row 1)", "(row 2)", "--overlap last"]);
+    printed(folder, &[&networks[..], &["--overlap", "last"]].concat());
+    let keys = ["get", "n.pleach", "10.0.255.255", "10.1.0.0", "10.2.0.0", "2001:db8:ffff::1"];
+    let values: Vec<String> = printed(folder, &keys)
+        .lines()
+        .map(|line| line.rsplit('\t').next().expect("a field").to_owned())
+        .collect();
+    assert_eq!(values, ["1", "2", "1", "3"]);
+    fs::write(folder.join("n.csv"), "net,v\n10.0.0.1/8,1\n").expect("writes");
+    refused(folder, &networks, &["row 1", "bits behind its length"]);
+    refused(folder, &[&networks[..], &["--interval", "v"]].concat(), &["networks say where they end"]);
+    refused(folder, &["build", "t.csv", "-o", "x.pleach", "--overlap", "last"], &["there are no intervals"]);
+}
+
 /// Rows with nulls are refused, left out or filled in, and counted.
 #[test]
 fn nulls_are_refused_left_out_or_filled_in() {

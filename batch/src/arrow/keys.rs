@@ -101,7 +101,10 @@ impl ArrowKeys {
                 keys.parsed = keys.with_texts(|texts| table.parsed(texts))?.map(Arc::new);
                 return Ok(keys);
             }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => {
                 return Ok(Self { array, numbers: None, parsed: None });
             }
             DataType::Dictionary(_, values) => {

@@ -6,9 +6,10 @@
 
 use crate::error::BuildError;
 use crate::options::{BuildOptions, Unique};
-use crate::source::Schema;
+use crate::source::{Intervals, Schema};
 use crate::storage::{Storage, StorageFile};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
+use pleach_format::interval::Ends;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
@@ -39,6 +40,16 @@ impl Base {
     /// replace superblock and section table.
     pub(crate) fn open(storage: &dyn Storage, path: &Path, salvage: bool) -> Result<Self, BuildError> {
         let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
+        Self::over(file, bytes, path, salvage)
+    }
+
+    /// Does the same with an open file of so many bytes, which is called `path`.
+    pub(crate) fn over(
+        file: Box<dyn StorageFile>,
+        bytes: u64,
+        path: &Path,
+        salvage: bool,
+    ) -> Result<Self, BuildError> {
         let read = |buffer: &mut [u8], offset| {
             file.read_exact_at(buffer, offset).map_err(|error| BuildError::io("reading", path, error))
         };
@@ -124,7 +135,9 @@ impl Base {
     /// Returns the types and names of the columns.
     pub(crate) fn schema(&self) -> Result<Schema, BuildError> {
         let (meta, header) = (self.meta()?, &self.header);
+        let ends = Ends::of(header.key_type, header.value_type, &meta.value_logical, &meta.interval);
         Ok(Schema {
+            interval: ends.map(|_| Intervals::Disjoint),
             key_type: header.key_type,
             value_type: header.value_type,
             key_name: meta.key_name,

@@ -118,6 +118,7 @@ fn run(
         (keys, values) = (common_keys.meaning, common_values.meaning);
     }
     let mut schema = schema.clone();
+    schema.interval = schema.interval.filter(|_| schemas.iter().all(|other| other.interval.is_some()));
     schema.key_logical = keys.logical.meta();
     schema.value_logical = values.logical.meta();
     schema.key_type = KeyType::from_name(&keys.words).unwrap_or(schema.key_type);
@@ -142,7 +143,7 @@ fn run(
 }
 
 /// Returns the tuples of a base as a source.
-fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>, BuildError> {
+pub(crate) fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>, BuildError> {
     struct Open;
     impl Open {
         fn words<'a, W: KeyLane, B: ValueLane>(

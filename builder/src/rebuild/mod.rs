@@ -16,9 +16,9 @@
 //! sections are made anew as in any build, so the new file is the one that a build of its tuples would give.
 //! Readers of the old generation keep it: a rename replaces its name, not the file.
 
-mod base;
+pub(crate) mod base;
 mod changes;
-mod compact;
+pub(crate) mod compact;
 mod copying;
 pub(crate) mod generations;
 mod passing;
@@ -253,7 +253,11 @@ impl Rebuild<'_> {
         let effects: Effects<W, B> = changes::of_words(changes, self.watch, self.options.memory_bytes)?;
         let method = self.options.method;
         let few = effects.list.len() as u64 <= self.base.header.tuples / PATCHED_PART;
-        let may_patch = !self.options.salvage && B::BYTES > 0 && effects.only_puts();
+        let is_interval = self.schema.interval.is_some();
+        let may_patch = !self.options.salvage && B::BYTES > 0 && effects.only_puts() && !is_interval;
+        if method == Method::Patch && is_interval {
+            return Err(patch::refused("an interval that changes may overlap others"));
+        }
         if method == Method::Patch && !may_patch {
             return Err(patch::refused("some change is not a put, or the file is to be salvaged"));
         }

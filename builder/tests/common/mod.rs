@@ -121,6 +121,7 @@ impl Chunks {
             key_logical: String::new(),
             value_logical: String::new(),
             rows: None,
+            interval: None,
         };
         let chunks: Vec<_> = tuples
             .chunks(chunk)

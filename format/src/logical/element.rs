@@ -29,6 +29,10 @@ impl Form {
             Self::Ipv4 => Element::Unsigned(address::read_v4(text)?.into()),
             Self::Ipv6 => Element::Unsigned(address::read_v6(text)?),
             Self::Ip => Element::Unsigned(address::read(text)?),
+            Self::Network(is_last) => {
+                let (first, last) = address::network(text, 0)?;
+                Element::Unsigned(if is_last { last } else { first })
+            }
             Self::Bases(is_canonical) => {
                 let word = bases::read(text)?;
                 Element::Unsigned(if is_canonical { bases::canonical(word) } else { word })
@@ -49,7 +53,7 @@ impl Form {
             Self::Uuid => digits::put_uuid(number, out),
             Self::Ipv4 => address::put_v4(number as u32, out),
             Self::Ipv6 => address::put_v6(number, out),
-            Self::Ip => address::put(number, out),
+            Self::Ip | Self::Network(_) => address::put(number, out),
             Self::Bases(_) => bases::put(number, out),
             Self::Digits(count) => digits::put_number(number, count, out),
             Self::Hex => digits::put_bytes(&number.to_be_bytes(), out),
@@ -72,7 +76,7 @@ impl Form {
     #[must_use]
     pub const fn is_wide(self) -> bool {
         match self {
-            Self::Uuid | Self::Ipv6 | Self::Ip | Self::Bases(_) => true,
+            Self::Uuid | Self::Ipv6 | Self::Ip | Self::Network(_) | Self::Bases(_) => true,
             Self::Digits(count) => count > 16 && count <= digits::NUMBER_DIGITS,
             Self::Ipv4 | Self::Hex => false,
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => false,
@@ -87,7 +91,7 @@ impl Form {
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => true,
             Self::Duration(_) | Self::Decimal(..) => true,
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => false,
-            Self::Hex | Self::Digits(_) => false,
+            Self::Hex | Self::Digits(_) | Self::Network(_) => false,
         }
     }
 

@@ -27,6 +27,9 @@ pub enum Form {
     Ipv6,
     /// An address of either family.
     Ip,
+    /// A network of addresses of either family, such as `192.0.2.0/24`, or one address: its first or, if true, its
+    /// last address.
+    Network(bool),
     /// DNA bases; if true, a sequence and its reverse complement are one, the smaller.
     Bases(bool),
     /// Hexadecimal digits of a byte string.
@@ -105,7 +108,7 @@ impl Form {
                 if sign == Some(true) { -word } else { word }
             }
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => return Err(TextError::Form),
-            Self::Hex | Self::Digits(_) => return Err(TextError::Form),
+            Self::Hex | Self::Digits(_) | Self::Network(_) => return Err(TextError::Form),
         };
         i64::try_from(word).map_err(|_| TextError::Range)
     }
@@ -154,7 +157,8 @@ impl Form {
             | Self::Ip
             | Self::Bases(_)
             | Self::Hex
-            | Self::Digits(_) => {
+            | Self::Digits(_)
+            | Self::Network(_) => {
                 let _ = write!(out, "{word}");
             }
         }
@@ -174,6 +178,7 @@ impl Form {
             Self::Ipv4 => "IPv4 address".to_owned(),
             Self::Ipv6 => "IPv6 address".to_owned(),
             Self::Ip => "IP address".to_owned(),
+            Self::Network(_) => "network".to_owned(),
             Self::Bases(_) => "DNA sequence".to_owned(),
             Self::Hex => "text of hexadecimal digits".to_owned(),
             Self::Digits(count) => format!("text of {count} hexadecimal digits"),
@@ -209,6 +214,7 @@ impl Form {
             Self::Ipv4 => "192.0.2.1",
             Self::Ipv6 => "2001:db8::1",
             Self::Ip => "192.0.2.1 or 2001:db8::1",
+            Self::Network(_) => "192.0.2.0/24 or 2001:db8::/32",
             Self::Bases(_) => "ACGT",
             Self::Hex | Self::Digits(_) => "5baa61e4",
         }

@@ -89,7 +89,10 @@ impl Text {
             self.schema.value_name = columns.kept(index, "value");
         }
         if let Some(fields) = fields {
-            let fields = Fields::choose(&input, columns, &fields, options, |_| None)?;
+            let fields = {
+                let key = (self.schema.key_type, &*self.schema.key_logical);
+                Fields::choose(&input, columns, &fields, options, key, |_| None)?
+            };
             fields.describe(&mut self.schema);
             taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
             self.record = Some(fields);

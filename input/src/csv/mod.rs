@@ -22,6 +22,7 @@ mod header;
 mod rows;
 
 use crate::body::Body;
+use crate::interval::starts;
 use crate::kind::{Target, Wanted};
 use crate::names::{Asked, Names};
 use crate::options::Header;
@@ -49,7 +50,7 @@ pub(crate) fn open(
         ));
     }
     let key_type = options.key_type.unwrap_or(KeyType::U64);
-    let target = Target::of_key(key_type).meant(options.key_texts());
+    let target = starts(Target::of_key(key_type).meant(options.key_texts()), options);
     let schema = Schema {
         key_logical: options.key_logical.as_ref().map(Logical::meta).unwrap_or_default(),
         ..Schema::plain(key_type, ValueType::None, None)

@@ -510,6 +510,31 @@ impl<K: Key, V: MapValue> Map<K, V> {
     pub fn nearest_many(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
         self.near_many(Near::Nearest, keys)
     }
+    /// Returns the first key and the value of the interval that holds `key`, in a file of intervals: the value begins
+    /// with the last key. `None` if no interval holds it.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`]; [`Error`] if the file has no intervals.
+    pub fn interval(&self, key: K) -> Result<Option<(K, V)>> {
+        let [rank] = self.interval_ranks(&[key])?[..] else { return Ok(None) };
+        rank.map_or(Ok(None), |rank| self.select(rank))
+    }
+    /// Returns the values of the intervals that hold many keys. Their cache misses overlap.
+    ///
+    /// # Errors
+    /// Those of [`Self::interval`].
+    pub fn interval_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
+        self.values().at_all(&self.interval_ranks(keys)?).map_err(|error| self.failed(error))
+    }
+    fn interval_ranks(&self, keys: &[K]) -> Result<Vec<Option<u64>>> {
+        let intervals = self.view().intervals().map_err(|error| self.failed(error))?.ok_or_else(|| {
+            let holds = format!("{} keys that are no intervals", self.index().key_type());
+            Error::types(self.index().path(), "intervals".to_owned(), holds)
+        })?;
+        let mut ranks = vec![0; keys.len()];
+        intervals.find_batch(keys, &mut ranks).map_err(|error| self.failed(error))?;
+        Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
+    }
     fn near_many(&self, near: Near, keys: &[K]) -> Result<Vec<Option<(K, V)>>> {
         let mut ranks = vec![0; keys.len()];
         let mut found = vec![K::default(); keys.len()];

@@ -65,6 +65,7 @@ impl Answer<'_> {
     ) -> Result<Summary, RelationError> {
         let (value_type, value_name, value_logical) = value_type(&self.schema)?;
         let file_schema = FileSchema {
+            interval: None,
             key_type: self.schema.key_type,
             value_type,
             key_name: self.schema.key_name.clone(),

@@ -3,7 +3,7 @@
 //! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
 //! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
-use crate::cli::{BuildArgs, Global};
+use crate::cli::{BuildArgs, Global, IntervalEnd, OverlapHow};
 use crate::errors::{build_failure, source_failure};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
@@ -15,8 +15,8 @@ use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_builder::{BuildOptions, Summary};
-use pleach_input::{FORMATS, Format, FormatRow, InputOptions, NullCounts, Types};
+use pleach_builder::{BuildOptions, Overlap, Summary};
+use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Interval, NullCounts, Types};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let options = BuildOptions { inputs, ..build_options(args) };
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
-    let schema = source.schema().clone();
+    let schema = source.schema().published();
     drop(progress);
     let took = started.elapsed();
     if global.json {
@@ -62,7 +62,21 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
             Message::new("--raw with another --format").at("pleach build").advise("give one of the two"),
         ));
     }
+    let has_interval = interval(args).is_some();
+    if args.interval.is_some() && args.key_type.as_ref().is_some_and(|named| named.is_network) {
+        let message = Message::new("networks say where they end").at("--interval");
+        return Err(Failure::usage(message.advise("leave it out, or choose the key type ip")));
+    }
+    if !has_interval && args.overlap == OverlapHow::Last {
+        let message = Message::new("there are no intervals").at("--overlap");
+        return Err(Failure::usage(message.advise("name the column of their ends with --interval END")));
+    }
+    if has_interval && args.unique.is_some() {
+        let message = Message::new("intervals do not overlap, so no key occurs twice").at("--unique");
+        return Err(Failure::usage(message.advise("choose --overlap last to let the later row win")));
+    }
     if matches!(args.value_type, Some(ValueTypes::Fields(_)))
+        && !has_interval
         && !args.value.as_ref().is_some_and(|list| list.contains(','))
     {
         let message = Message::new("types of fields without fields").at("--value-type");
@@ -120,10 +134,10 @@ fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dy
         format: args.format,
         key: args.key.clone(),
         value: args.value.clone(),
-        key_type: args.key_type.as_ref().map(|named| named.kind),
+        key_type: args.key_type.as_ref().map(|named| named.of.kind),
         value_type,
         field_types: fields.iter().map(|named| named.kind).collect(),
-        key_logical: args.key_type.as_ref().and_then(|named| named.logical.clone()),
+        key_logical: args.key_type.as_ref().and_then(|named| named.of.logical.clone()),
         value_logical,
         field_logicals: fields.iter().map(|named| named.logical.clone().unwrap_or_default()).collect(),
         raw_values: global.raw_values,
@@ -131,11 +145,20 @@ fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dy
         delimiter: args.delimiter,
         no_header: args.no_header,
         header: args.header.map(Into::into).unwrap_or_default(),
+        interval: interval(args),
         nulls: args.nulls.clone(),
         null_counts: counts.clone(),
         ..InputOptions::default()
     };
     pleach_input::open(&args.inputs, &options)
+}
+
+/// Returns where intervals end, if keys begin some.
+fn interval(args: &BuildArgs) -> Option<Interval> {
+    let is_exclusive = args.interval_end == IntervalEnd::Exclusive;
+    let is_network = args.key_type.as_ref().is_some_and(|named| named.is_network);
+    let end = args.interval.clone();
+    (is_network || end.is_some()).then_some(Interval { end, is_exclusive })
 }
 
 /// Returns how many nulls there were, as the end of a sentence.
@@ -157,6 +180,10 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
     let default = BuildOptions::default();
     BuildOptions {
         unique: args.unique.map(Into::into),
+        overlap: match args.overlap {
+            OverlapHow::Error => Overlap::Error,
+            OverlapHow::Last => Overlap::Last,
+        },
         sorted: args.sorted,
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
@@ -187,10 +214,11 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         generation => format!(", generation {generation}"),
     };
     let (keys, values) = (schema.key_meaning(), schema.value_meaning());
+    let tuples = counted(summary.tuples, schema.interval.map_or("tuple", |_| "interval"));
     format!(
         "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}{}, {:.1} s",
         path.display(),
-        counted(summary.tuples, "tuple"),
+        tuples,
         keys,
         values,
         grouped(summary.file_bytes),

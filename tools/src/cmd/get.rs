@@ -47,6 +47,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let record = search::record(&index, &args.file)?;
     let meant = Meant::of_file(&index, &args.file, global)?;
     let is_any = Any::is_needed(&index, record.as_ref(), &meant) || args.near().is_some();
+    let is_interval = index.ends().map_err(errors::reading(&args.file))?.is_some() && !args.all;
     if args.nearest && index.key_type().is_bytes() {
         let message = Message::new("--nearest is for keys that are numbers");
         let message = message.more(format!("the keys are {}", index.key_type()));
@@ -75,6 +76,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     let is_on_device = device.is_used();
     let mut answers = Answers::new(args, global, choice, costs, device);
+    answers.is_interval = is_interval;
     if is_any {
         answers.any(&Any::new(&index, &args.file, record.as_ref(), &meant))?;
         answers.output.flush()?;
@@ -182,6 +184,8 @@ struct Answers<'a> {
     missing_any: bool,
     output: Output,
     device: OnDevice<'a>,
+    /// Keys are answered by the intervals that hold them.
+    is_interval: bool,
 }
 
 impl<'a> Answers<'a> {
@@ -200,6 +204,7 @@ impl<'a> Answers<'a> {
             missing_any: false,
             output: Output::new(),
             device,
+            is_interval: false,
         }
     }
 
@@ -227,15 +232,18 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Prints the tuple near each key.
-    fn near_batch(&mut self, any: &Any<'_>, near: Near, keys: &[AnyKey]) -> Result<(), Failure> {
+    /// Prints the tuple near each key, or the interval that holds it.
+    fn near_batch(&mut self, any: &Any<'_>, near: Option<Near>, keys: &[AnyKey]) -> Result<(), Failure> {
         let asked = match near {
-            Near::Floor | Near::Ceiling => self.device.ask(|table, by| any.near_on(table, by, near, keys))?,
-            Near::Nearest => None,
+            Some(near @ (Near::Floor | Near::Ceiling)) => {
+                self.device.ask(|table, by| any.near_on(table, by, near, keys))?
+            }
+            Some(Near::Nearest) | None => None,
         };
-        let ranks = match asked {
-            Some(ranks) => ranks,
-            None => any.near(near, keys)?,
+        let ranks = match (asked, near) {
+            (Some(ranks), _) => ranks,
+            (None, Some(near)) => any.near(near, keys)?,
+            (None, None) => any.holding(keys)?,
         };
         for (key, rank) in keys.iter().zip(ranks) {
             match rank {
@@ -251,8 +259,8 @@ impl<'a> Answers<'a> {
     }
 
     fn any_batch(&mut self, any: &Any<'_>, keys: &[AnyKey]) -> Result<(), Failure> {
-        if let Some(near) = self.args.near() {
-            return self.near_batch(any, near, keys);
+        if self.is_interval || self.args.near().is_some() {
+            return self.near_batch(any, self.args.near(), keys);
         }
         let ranks = match self.device.ask(|table, by| any.ranks_on(table, by, keys))? {
             Some(ranks) => ranks,

@@ -53,6 +53,7 @@ impl Found<'_> {
         document.insert("builder".to_owned(), builder.into());
         document.insert("tuples".to_owned(), json::int(header.tuples));
         document.insert("unique".to_owned(), header.is_unique().into());
+        document.insert("intervals".to_owned(), (!meta.interval.is_empty()).into());
         let form = self.meant(header, global).key_form();
         document.insert(
             "key".to_owned(),

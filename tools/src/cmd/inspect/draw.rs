@@ -4,9 +4,10 @@ use super::{Found, Verdict};
 use crate::cli::Global;
 use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
+use pleach_format::interval::Ends;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::record::Field;
-use pleach_format::{Header, Meaning, Record, Short};
+use pleach_format::{Header, Logical, Meaning, Record, Short};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -45,7 +46,12 @@ impl Found<'_> {
             let form = self.meant(header, global).key_form();
             format!(", {} to {}", datum_text(&min, form), datum_text(&max, form))
         });
-        let unique = if header.is_unique() { "keys are unique" } else { "keys may repeat" };
+        let ends = Ends::of(key, value, &meta.value_logical, &meta.interval);
+        let unique = match ends {
+            Some(_) => "intervals: keys begin them, and the first field is their last key",
+            None if header.is_unique() => "keys are unique",
+            None => "keys may repeat",
+        };
         let per_tuple = match header.tuples {
             0 => String::new(),
             tuples => format!(", {:.2} bytes a tuple", header.file_bytes as f64 / tuples as f64),
@@ -58,12 +64,12 @@ impl Found<'_> {
         let _ = writeln!(
             text,
             "  keys      {key}{}{range}",
-            named(&meta.key_name, &Meaning::new(key, &meta.key_logical).logical.name())
+            named(&meta.key_name, &meant(&Meaning::new(key, &meta.key_logical)))
         );
         let logical = if Record::of(value, &meta.value_logical).is_some() {
             "as record".to_owned()
         } else {
-            Meaning::new(value, &meta.value_logical).logical.name()
+            meant(&Meaning::new(value, &meta.value_logical))
         };
         let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, &logical));
         match Record::of(value, &meta.value_logical) {
@@ -94,6 +100,14 @@ impl Found<'_> {
         let _ = writeln!(text, "  builder   {builder}");
         draw_sections(header, text);
         draw_levels(header, text);
+    }
+}
+
+/// Returns the name of a logical type, and says so if this version does not know it.
+fn meant(meaning: &Meaning) -> String {
+    match &meaning.logical {
+        Logical::Unknown(text) => format!("{text} (a type that this version does not know)"),
+        logical => logical.name(),
     }
 }
 

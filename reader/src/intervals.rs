@@ -1,0 +1,179 @@
+//! Look-ups in files of intervals: which interval holds a key.
+//!
+//! An interval begins at a key of the file, and the first field of its value is the last key in it. Intervals do not
+//! overlap, so the only one that can hold a key is the last one that begins at or before it: a floor ([`crate::Near`]),
+//! of which the end is then compared. Values of 4 and 8 bytes are in the line that the floor was read from; others are
+//! in a column, where the loads of many queries overlap.
+
+use crate::column::Column;
+use crate::error::{Error, ReadError};
+use crate::index::Index;
+use crate::near::{Near, Tuples};
+use crate::typed::Typed;
+use crate::words::PIECE;
+use pleach_format::interval::Ends;
+use pleach_format::key::Word;
+use pleach_format::{FormatError, Key, Value, ValueType};
+use std::fmt;
+
+/// Values whose cache misses overlap.
+const AHEAD: usize = 64;
+
+/// The intervals of an open file.
+#[derive(Clone, Copy)]
+pub struct Intervals<'a, K: Key> {
+    ends: Ends,
+    values: Values<'a, K>,
+}
+
+/// Where values are.
+#[derive(Clone, Copy)]
+enum Values<'a, K: Key> {
+    Four(Typed<'a, K, u32>),
+    Eight(Typed<'a, K, u64>),
+    Column(Typed<'a, K, ()>, Column<'a>),
+}
+
+impl Index {
+    /// Returns where the intervals of the file end; `None` if its keys are keys.
+    ///
+    /// # Errors
+    /// [`ReadError`] if META cannot be read.
+    pub fn ends(&self) -> Result<Option<Ends>, ReadError> {
+        let meta = self.meta()?;
+        Ok(Ends::of(self.key_type(), self.value_type(), &meta.value_logical, &meta.interval))
+    }
+
+    /// Returns the intervals of the file; `None` if its keys are keys.
+    ///
+    /// ```
+    /// use pleach::{Builder, Map};
+    /// use pleach::build::Overlap;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("days.pleach");
+    /// // From 10 to 12 and from 1 to 5; each with a value.
+    /// Builder::new().intervals(Overlap::Error).build(&path, [(10u32, (12u32, 7u32)), (1, (5, 8))])?;
+    /// let map: Map<u32, (u32, u32)> = Map::open(&path)?;
+    /// assert_eq!(map.interval(4)?, Some((1, (5, 8))));
+    /// assert_eq!(map.interval(6)?, None);
+    /// assert_eq!(map.index().intervals::<u32>()?.expect("intervals").find(12)?, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`] if keys are of another type, or if META cannot be read.
+    pub fn intervals<K: Key>(&self) -> Result<Option<Intervals<'_, K>>, Error> {
+        let typed = self.typed::<K, ()>().map_err(|error| Error::from(error).at(self.path()))?;
+        typed.intervals().map_err(|error| Error::from(error).at(self.path()))
+    }
+}
+
+impl<'a, K: Key, V: Value> Typed<'a, K, V> {
+    /// Returns the intervals of the file; `None` if its keys are keys.
+    ///
+    /// # Errors
+    /// [`ReadError`] if META cannot be read.
+    pub fn intervals(&self) -> Result<Option<Intervals<'a, K>>, ReadError> {
+        let index = self.index();
+        let Some(ends) = index.ends()? else { return Ok(None) };
+        let values = match index.value_type() {
+            ValueType::U32 => Values::Four(Typed::new(index)),
+            ValueType::U64 => Values::Eight(Typed::new(index)),
+            _ => {
+                let rule = "values that are byte strings must be in a column";
+                let missing = FormatError::Corrupt { what: "VALS", offset: 0, rule, found: 0 };
+                Values::Column(Typed::new(index), index.value_column().ok_or(missing)?)
+            }
+        };
+        Ok(Some(Intervals { ends, values }))
+    }
+}
+
+impl<K: Key> Intervals<'_, K> {
+    /// Finds the intervals that hold many keys, on this thread, and returns the number of keys that are in one. The rank
+    /// of an interval is that of its tuple; it is [`u64::MAX`] for a key that no interval holds. O(levels) lines for
+    /// each key; cache misses overlap.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
+    pub fn find_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<usize, ReadError> {
+        let (needed, found) = (keys.len(), ranks.len());
+        let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found })?;
+        ranks.fill(u64::MAX);
+        self.each_batch(keys, |at, rank, _| ranks[at] = rank)
+    }
+
+    /// Passes the number of each key that an interval holds to `take`, with the rank and the value of the interval: the
+    /// bytes of the record, which begins with the last key. Keys are passed in order. Returns their number.
+    ///
+    /// # Errors
+    /// Those of [`Intervals::find_batch`].
+    pub fn each_batch(
+        &self,
+        keys: &[K],
+        mut take: impl FnMut(usize, u64, &[u8]),
+    ) -> Result<usize, ReadError> {
+        let mut ranks = [0; PIECE];
+        let (mut four, mut eight) = ([0u32; PIECE], [0u64; PIECE]);
+        let mut value = Vec::new();
+        let mut count = 0;
+        for (piece, keys) in keys.chunks(PIECE).enumerate() {
+            let (first, ranks) = (piece * PIECE, &mut ranks[..keys.len()]);
+            let mut pass = |at: usize, rank: u64, value: &[u8]| {
+                // The end of an interval is read from the copy that is passed on.
+                if rank != u64::MAX && self.ends.word(value) >= keys[at].encode().to_u128() {
+                    take(first + at, rank, value);
+                    count += 1;
+                }
+            };
+            match &self.values {
+                Values::Four(typed) => {
+                    let values = &mut four[..keys.len()];
+                    let to = Tuples { ranks: &mut *ranks, values: &mut *values, ..Tuples::default() };
+                    typed.near_batch(Near::Floor, keys, to)?;
+                    let found = ranks.iter().zip(values).enumerate();
+                    found.for_each(|(at, (&rank, value))| pass(at, rank, &value.to_le_bytes()));
+                }
+                Values::Eight(typed) => {
+                    let values = &mut eight[..keys.len()];
+                    let to = Tuples { ranks: &mut *ranks, values: &mut *values, ..Tuples::default() };
+                    typed.near_batch(Near::Floor, keys, to)?;
+                    let found = ranks.iter().zip(values).enumerate();
+                    found.for_each(|(at, (&rank, value))| pass(at, rank, &value.to_le_bytes()));
+                }
+                Values::Column(typed, column) => {
+                    let to = Tuples { ranks: &mut *ranks, ..Tuples::default() };
+                    typed.near_batch(Near::Floor, keys, to)?;
+                    for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
+                        ranks.iter().for_each(|&rank| column.prefetch(rank));
+                        for (at, &rank) in (part * AHEAD..).zip(ranks) {
+                            value.clear();
+                            value.extend_from_slice(column.get_in_place(rank)?.unwrap_or_default());
+                            pass(at, rank, &value);
+                        }
+                    }
+                    column.check_mapping()?;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns the rank of the interval that holds a key; `None` if none does.
+    ///
+    /// # Errors
+    /// Those of [`Intervals::find_batch`].
+    pub fn find(&self, key: K) -> Result<Option<u64>, ReadError> {
+        let mut ranks = [0];
+        self.find_batch(&[key], &mut ranks)?;
+        Ok((ranks[0] != u64::MAX).then_some(ranks[0]))
+    }
+}
+
+impl<K: Key> fmt::Debug for Intervals<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Intervals<{}>({:?})", K::TYPE, self.ends)
+    }
+}
