@@ -175,8 +175,43 @@ static void addresses(void) {
     pleach_close(index);
 }
 
+/* Networks are intervals: a look-up answers by the one that holds the key, and values begin with its last key. */
+static void networks(void) {
+    write_file("n.csv", "net,v\n10.0.0.0/8,1\n10.1.0.0/16,2\n");
+    const char *table = "n.csv";
+    pleach_build_options options = build_options();
+    options.key_type = "cidr";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "n.pleach", &options));
+    options.overlap = "first";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "n.pleach", &options));
+    options.overlap = "last";
+    OK(pleach_build(&table, 1, "n.pleach", &options));
+    write_file("i.csv", "a,b,v\n1,5,7\n5,9,8\n");
+    table = "i.csv";
+    options = build_options();
+    options.interval = "b";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "i.pleach", &options));
+    options.interval_end = "exclusive";
+    OK(pleach_build(&table, 1, "i.pleach", &options));
+    pleach_index *index = open_index("i.pleach");
+    const uint32_t numbers[] = {0, 1, 4, 5, 8, 9};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_U32;
+    keys.count = 6;
+    keys.data = numbers;
+    uint8_t found[1];
+    uint64_t ranks[6];
+    OK(pleach_contains(index, &keys, found, 1, NULL));
+    CHECK(found[0] == 0x1e);
+    OK(pleach_rank(index, &keys, ranks, 6, found, 1, NULL));
+    CHECK(ranks[0] == UINT64_MAX && ranks[1] == 0 && ranks[2] == 0 && ranks[3] == 1 && ranks[4] == 1);
+    pleach_close(index);
+}
+
 int main(void) {
     addresses();
+    networks();
     text_keys();
     records();
     fixed_values();

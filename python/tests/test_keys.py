@@ -140,3 +140,43 @@ def test_nulls(tmp_path):
     done = pl.rebuild(tmp_path / "n.pleach", changes, nulls="skip")
     assert (done.skipped_rows, done.puts, done.dels) == (1, 1, 1)
     assert dict(pl.open(tmp_path / "n.pleach").items()) == {3: -1, 4: 40, 6: 60}
+
+
+def test_intervals(tmp_path):
+    rng = random.Random(3)
+    borders = sorted(rng.sample(range(1 << 16), 2000))
+    # Intervals between borders, of which every third is a gap; some touch.
+    rows = [(first, last - 1, number) for number, (first, last) in enumerate(zip(borders, borders[1:])) if number % 3]
+    rng.shuffle(rows)
+    first, last, value = (np.array(column, np.uint32) for column in zip(*rows))
+    table = {"first": first, "last": last, "value": value}
+    done = pl.build(table, tmp_path / "i.pleach", interval="last", value="value")
+    assert done.tuples == len(rows)
+    index = pl.open(tmp_path / "i.pleach")
+    line = np.full(1 << 16, -1)
+    for start, end, number in rows:
+        line[start : end + 1] = number
+    asked = np.arange(1 << 16, dtype=np.uint32)
+    values, found = index.get_many(asked)
+    assert (found == (line >= 0)).all()
+    assert [row["value"] if row else -1 for row in values.to_pylist()] == line.tolist()
+    assert (index.contains_many(asked) == found).all() and int(found.sum()) == int((line >= 0).sum())
+    ranks, also = index.rank_many(asked)
+    assert (also == found).all() and (ranks[~found] == np.iinfo(np.uint64).max).all()
+    assert index.get_many(pa.array([int(first[0]), None])).null_count == 1
+    assert index.get(int(first[0]))["last"] == last[0] and index.get(1 << 20) is None
+    # Out, and in again.
+    again = index.to_arrow()
+    flat = pa.table({"first": again["first"], **{name: again["value"].combine_chunks().field(name) for name in ("last", "value")}})
+    pl.build(flat, tmp_path / "again.pleach", interval="last", value="value")
+    assert (tmp_path / "again.pleach").read_bytes() == (tmp_path / "i.pleach").read_bytes()
+    with pytest.raises(pl.InputError, match="intervals overlap"):
+        pl.build({"a": [1, 5], "b": [5, 9], "v": [1, 2]}, tmp_path / "x.pleach", interval="b", value="v")
+    pl.build({"a": [1, 5], "b": [5, 9], "v": [1, 2]}, tmp_path / "x.pleach", interval="b", value="v", overlap="last")
+    assert [pl.open(tmp_path / "x.pleach")[key]["v"] for key in (4, 5)] == [1, 2]
+    pl.build({"a": [1, 5], "b": [5, 9], "v": [1, 2]}, tmp_path / "x.pleach", interval="b", interval_end="exclusive")
+    assert pl.open(tmp_path / "x.pleach")[5] == {"b": 8, "v": 2}
+    pl.build({"net": ["10.0.0.0/8", "2001:db8::/32"], "v": [1, 2]}, tmp_path / "c.pleach", key_type="cidr")
+    networks = pl.open(tmp_path / "c.pleach")
+    assert networks["10.1.2.3"] == {"last": "10.255.255.255", "v": 1} and "11.0.0.0" not in networks
+    assert networks[ipaddress.ip_address("2001:db8::7")]["v"] == 2
