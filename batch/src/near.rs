@@ -10,9 +10,10 @@ use crate::table::{Table, any_key};
 use pleach::{Near, Tuples, Typed};
 
 impl Table {
-    /// Finds the ranks of the tuples near many keys: of equal keys, the floor is the last and the ceiling the first. The
-    /// rank is [`u64::MAX`] if there is no such tuple, and for a null. A number that is no key of the file's type, such
-    /// as -1, has its place in the order; its nearest tuple is that of the smallest key above it.
+    /// Finds the ranks of the tuples near many keys: of equal keys, the floor is the last and the ceiling the
+    /// first. The rank is [`u64::MAX`] if there is no such tuple, and for a null. A number that is no key of the
+    /// file's type, such as -1, has its place in the order; its nearest tuple is that of the smallest key above
+    /// it.
     ///
     /// # Errors
     /// Those of [`Table::get`]; [`BatchError::Refused`] for the nearest of byte strings, which have no distance.

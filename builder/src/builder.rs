@@ -1,10 +1,9 @@
 //! Building from Rust: options by setters, and tuples from an iterator.
 
 use crate::error::BuildError;
-use crate::intervals::Overlap;
 use crate::layout::Layout;
 use crate::observe::{Observer, Silent};
-use crate::options::{BuildOptions, Summary, Unique};
+use crate::options::{BuildOptions, Overlap, Summary, Unique};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::starts::Starts;
 use crate::storage::MemoryStorage;

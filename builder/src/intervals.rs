@@ -11,6 +11,7 @@
 
 use crate::bytes::element;
 use crate::error::BuildError;
+use crate::options::Overlap;
 use crate::show::KeyText;
 use crate::source::{Chunk, Column, Intervals, Schema, Source, SourceError};
 use pleach_format::interval::Ends;
@@ -23,16 +24,6 @@ pub const ROW_BYTES: usize = 8;
 const ROW_NAME: &str = "\u{1}row";
 /// Tuples read at a time.
 const CHUNK_TUPLES: usize = 1 << 14;
-
-/// What is done with intervals that overlap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Overlap {
-    /// The build fails at the first two.
-    #[default]
-    Error,
-    /// The later row wins where they overlap, and the other interval is cut.
-    Last,
-}
 
 /// Returns the record of a source of intervals, from that of its values: with the number of the row.
 ///

@@ -74,10 +74,9 @@ mod words;
 
 pub use builder::{Builder, in_memory};
 pub use error::BuildError;
-pub use intervals::Overlap;
 pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError};
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Summary, Unique};
+pub use options::{BuildOptions, Overlap, Summary, Unique};
 pub use pleach_format::classic::paged::Form;
 pub use pleach_format::stored::{BuildKey, BuildValue};
 pub use pleach_pool as pool;

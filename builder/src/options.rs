@@ -1,6 +1,5 @@
 //! Options of a build, and its report.
 
-use crate::intervals::Overlap;
 use crate::layout::{Btree, Fast, Harmonia, Layout};
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
@@ -30,6 +29,16 @@ impl Unique {
             Self::Last => "last",
         }
     }
+}
+
+/// What is done with intervals that overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Overlap {
+    /// The build fails at the first two.
+    #[default]
+    Error,
+    /// The later row wins where they overlap, and the other interval is cut.
+    Last,
 }
 
 /// Options of a build.

@@ -24,8 +24,8 @@ pub struct Starts<'a> {
 
 impl<'a> Starts<'a> {
     /// Makes a source of intervals of a table whose values are records that begin with the ends.
-    /// Messages call the source `name`. `is_exclusive`: the first field is the first key behind an interval, and not the last one in it. `is_counted`:
-    /// messages may show the numbers of rows, counted from 1.
+    /// Messages call the source `name`. `is_exclusive`: the first field is the first key behind an interval, and
+    /// not the last one in it. `is_counted`: messages may show the numbers of rows, counted from 1.
     ///
     /// # Errors
     /// [`SourceError`] if values do not begin with a field of the type of the keys.

@@ -31,6 +31,20 @@ pub const fn field_of(key_type: KeyType) -> Option<FieldKind> {
     })
 }
 
+/// Returns the word of the last key of an interval.
+#[inline]
+fn end(key_type: KeyType, value: &[u8]) -> u128 {
+    match key_type {
+        KeyType::U32 => value.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes).into()),
+        KeyType::U64 => value.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes).into()),
+        KeyType::I32 => value.first_chunk().map_or(0, |&bytes| i32::from_le_bytes(bytes).encode().into()),
+        KeyType::I64 => value.first_chunk().map_or(0, |&bytes| i64::from_le_bytes(bytes).encode().into()),
+        KeyType::F64 => value.first_chunk().map_or(0, |&bytes| f64::from_le_bytes(bytes).encode().into()),
+        KeyType::U128 => value.first_chunk().map_or(0, |&bytes| u128::from_be_bytes(bytes)),
+        KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => 0,
+    }
+}
+
 impl Ends {
     /// Returns where intervals end in a file with these types and texts in META. `None` if it has no intervals, or if
     /// META contradicts the types.
@@ -50,15 +64,15 @@ impl Ends {
     /// only a damaged file has, ends before all keys.
     #[must_use]
     pub fn word(self, value: &[u8]) -> u128 {
-        match self.key_type {
-            KeyType::U32 => value.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes).into()),
-            KeyType::U64 => value.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes).into()),
-            KeyType::I32 => value.first_chunk().map_or(0, |&bytes| i32::from_le_bytes(bytes).encode().into()),
-            KeyType::I64 => value.first_chunk().map_or(0, |&bytes| i64::from_le_bytes(bytes).encode().into()),
-            KeyType::F64 => value.first_chunk().map_or(0, |&bytes| f64::from_le_bytes(bytes).encode().into()),
-            KeyType::U128 => value.first_chunk().map_or(0, |&bytes| u128::from_be_bytes(bytes)),
-            KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => 0,
-        }
+        end(self.key_type, value)
+    }
+
+    /// Does the same where the type of keys is known when this is compiled.
+    #[must_use]
+    #[inline]
+    pub fn word_of<K: Key>(self, value: &[u8]) -> u128 {
+        debug_assert!(self.key_type == K::TYPE);
+        end(K::TYPE, value)
     }
 
     /// Writes the last key of an interval into the bytes of its value.

@@ -1,8 +1,8 @@
 //! Logical types: the meaning of the words of a column.
 //!
 //! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid
-//! is 16 bytes, an address a number of 32 or 128 bits, a sequence of bases one of 128. META contains the type as a text ([`Logical::meta`]); people and the command line use a short
-//! name ([`Logical::name`]).
+//! is 16 bytes, an address a number of 32 or 128 bits, a sequence of bases one of 128. META contains the type
+//! as a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
 //!
 //! - [`matching`] decides whether two columns mean the same, and how to scale the words of each so that equal
 //!   words are equal values. All operators and commands use this one function.

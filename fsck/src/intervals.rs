@@ -56,7 +56,9 @@ impl<R: ReadAt> Check<'_, R> {
             match header.key_type {
                 KeyType::U32 | KeyType::I32 => whole_key::<u32>(line, short, slot).into(),
                 KeyType::U64 | KeyType::I64 | KeyType::F64 => whole_key::<u64>(line, short, slot).into(),
-                _ => whole_key::<u128>(line, short, slot),
+                KeyType::U128 | KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => {
+                    whole_key::<u128>(line, short, slot)
+                }
             }
         };
         let width = header.value_type.bytes() as u64;

@@ -5,12 +5,12 @@
 
 use crate::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
 use crate::chunk::CHUNK_BYTES;
-use crate::kind::{Kind, Target, Wanted};
+use crate::kind::{Kind, Target, Wanted, empty};
 use crate::logical::Natural;
 use crate::names::Names;
 use crate::options::InputOptions;
 use crate::problem::{fault, place, problem};
-use pleach_builder::{Column, Schema, SourceError, Strings};
+use pleach_builder::{Column, Schema, SourceError};
 use pleach_format::interval::field_of as field_of_key;
 use pleach_format::logical::Form;
 use pleach_format::record::{Field, FieldKind, Record};
@@ -189,15 +189,6 @@ fn typed(
     let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;
     let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
     Ok((kind, target, if is_narrow { String::new() } else { logical }))
-}
-
-/// Makes an empty column for values.
-pub(crate) fn empty(target: Target) -> Column {
-    match target.kind {
-        Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
-        kind if kind.is_bytes() => Column::Bytes(Strings::default()),
-        _ => Column::U64(Vec::new()),
-    }
 }
 
 /// Writes a column into its places. For the first number that does not fit, returns its index and its text.

@@ -1,5 +1,6 @@
 //! The meaning of the elements of a column: their kind, and the column of the file that they become.
 
+use pleach_builder::{Column, Strings};
 use pleach_format::logical::{Form, Logical, Ratio};
 use pleach_format::{Key, KeyType, ValueType};
 
@@ -161,4 +162,13 @@ pub(crate) struct Wanted {
     pub(crate) target: Target,
     /// Its name, for messages.
     pub(crate) label: String,
+}
+
+/// Makes an empty column for values.
+pub(crate) fn empty(target: Target) -> Column {
+    match target.kind {
+        Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
+        kind if kind.is_bytes() => Column::Bytes(Strings::default()),
+        _ => Column::U64(Vec::new()),
+    }
 }

@@ -3,8 +3,7 @@
 //! In Parquet and Arrow a null is a null. In text it is an empty field of a column that is not text. By default a
 //! null is an error. Rows with nulls may be left out instead, or values filled in, and are then counted.
 
-use crate::fields::empty;
-use crate::kind::{Kind, Target, Wanted};
+use crate::kind::{Kind, Target, Wanted, empty};
 use crate::parse::{Shown, parse};
 use crate::problem::{fault, problem};
 use crate::strings;

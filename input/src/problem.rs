@@ -81,7 +81,8 @@ pub(crate) fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
 
 /// Makes the error for a missing key or value.
 pub(crate) fn missing(input: &str, row: u64, label: &str) -> SourceError {
-    let advice = "leave such rows out with --nulls skip, fill values in with --nulls default=V, or choose another column";
+    let advice = "leave such rows out with --nulls skip, fill values in with --nulls default=V, or choose \
+                  another column";
     problem(input, place(row, label), fault("it is null", advice))
 }
 

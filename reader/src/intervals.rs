@@ -10,12 +10,13 @@ use crate::error::{Error, ReadError};
 use crate::index::Index;
 use crate::near::{Near, Tuples};
 use crate::typed::Typed;
-use crate::words::PIECE;
 use pleach_format::interval::Ends;
 use pleach_format::key::Word;
 use pleach_format::{FormatError, Key, Value, ValueType};
 use std::fmt;
 
+/// Keys whose floors are looked up at a time.
+const CHUNK: usize = 4096;
 /// Values whose cache misses overlap.
 const AHEAD: usize = 64;
 
@@ -80,7 +81,14 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         let values = match index.value_type() {
             ValueType::U32 => Values::Four(Typed::new(index)),
             ValueType::U64 => Values::Eight(Typed::new(index)),
-            _ => {
+            ValueType::None
+            | ValueType::I32
+            | ValueType::I64
+            | ValueType::F32
+            | ValueType::F64
+            | ValueType::Fixed(_)
+            | ValueType::Bytes
+            | ValueType::Utf8 => {
                 let rule = "values that are byte strings must be in a column";
                 let missing = FormatError::Corrupt { what: "VALS", offset: 0, rule, found: 0 };
                 Values::Column(Typed::new(index), index.value_column().ok_or(missing)?)
@@ -91,9 +99,9 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
 }
 
 impl<K: Key> Intervals<'_, K> {
-    /// Finds the intervals that hold many keys, on this thread, and returns the number of keys that are in one. The rank
-    /// of an interval is that of its tuple; it is [`u64::MAX`] for a key that no interval holds. O(levels) lines for
-    /// each key; cache misses overlap.
+    /// Finds the intervals that hold many keys, on this thread, and returns the number of keys that are in one.
+    /// The rank of an interval is that of its tuple; it is [`u64::MAX`] for a key that no interval holds.
+    /// O(levels) lines for each key; cache misses overlap.
     ///
     /// # Errors
     /// [`ReadError::Buffer`] if `ranks` is too short; otherwise as for a single look-up:
@@ -115,37 +123,28 @@ impl<K: Key> Intervals<'_, K> {
         keys: &[K],
         mut take: impl FnMut(usize, u64, &[u8]),
     ) -> Result<usize, ReadError> {
-        let mut ranks = [0; PIECE];
-        let (mut four, mut eight) = ([0u32; PIECE], [0u64; PIECE]);
-        let mut value = Vec::new();
+        let mut ranks = vec![0; keys.len().min(CHUNK)];
         let mut count = 0;
-        for (piece, keys) in keys.chunks(PIECE).enumerate() {
-            let (first, ranks) = (piece * PIECE, &mut ranks[..keys.len()]);
+        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+            let (first, ranks) = (chunk * CHUNK, &mut ranks[..keys.len()]);
             let mut pass = |at: usize, rank: u64, value: &[u8]| {
                 // The end of an interval is read from the copy that is passed on.
-                if rank != u64::MAX && self.ends.word(value) >= keys[at].encode().to_u128() {
+                if rank != u64::MAX && self.ends.word_of::<K>(value) >= keys[at].encode().to_u128() {
                     take(first + at, rank, value);
                     count += 1;
                 }
             };
             match &self.values {
-                Values::Four(typed) => {
-                    let values = &mut four[..keys.len()];
-                    let to = Tuples { ranks: &mut *ranks, values: &mut *values, ..Tuples::default() };
-                    typed.near_batch(Near::Floor, keys, to)?;
-                    let found = ranks.iter().zip(values).enumerate();
-                    found.for_each(|(at, (&rank, value))| pass(at, rank, &value.to_le_bytes()));
-                }
-                Values::Eight(typed) => {
-                    let values = &mut eight[..keys.len()];
-                    let to = Tuples { ranks: &mut *ranks, values: &mut *values, ..Tuples::default() };
-                    typed.near_batch(Near::Floor, keys, to)?;
-                    let found = ranks.iter().zip(values).enumerate();
-                    found.for_each(|(at, (&rank, value))| pass(at, rank, &value.to_le_bytes()));
-                }
+                Values::Four(typed) => floors(typed, keys, ranks, |at, rank, value| {
+                    pass(at, rank, &value.to_le_bytes());
+                })?,
+                Values::Eight(typed) => floors(typed, keys, ranks, |at, rank, value| {
+                    pass(at, rank, &value.to_le_bytes());
+                })?,
                 Values::Column(typed, column) => {
                     let to = Tuples { ranks: &mut *ranks, ..Tuples::default() };
                     typed.near_batch(Near::Floor, keys, to)?;
+                    let mut value = Vec::new();
                     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
                         ranks.iter().for_each(|&rank| column.prefetch(rank));
                         for (at, &rank) in (part * AHEAD..).zip(ranks) {
@@ -170,6 +169,22 @@ impl<K: Key> Intervals<'_, K> {
         self.find_batch(&[key], &mut ranks)?;
         Ok((ranks[0] != u64::MAX).then_some(ranks[0]))
     }
+}
+
+/// Passes the rank and the value of the floor of each key.
+fn floors<K: Key, V: Value>(
+    typed: &Typed<'_, K, V>,
+    keys: &[K],
+    ranks: &mut [u64],
+    mut pass: impl FnMut(usize, u64, V),
+) -> Result<(), ReadError> {
+    let mut values = vec![V::default(); keys.len()];
+    let to = Tuples { ranks: &mut *ranks, values: &mut values, ..Tuples::default() };
+    typed.near_batch(Near::Floor, keys, to)?;
+    for (at, (&rank, &value)) in ranks.iter().zip(&values).enumerate() {
+        pass(at, rank, value);
+    }
+    Ok(())
 }
 
 impl<K: Key> fmt::Debug for Intervals<'_, K> {

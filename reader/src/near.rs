@@ -3,8 +3,10 @@
 //! One search finds the lower bounds of a piece of keys and reads the tuples there, or before them, while their lines
 //! are in the first cache (`search/neighbors`). The nearest tuple is the floor or the one after it.
 
+use crate::cast::value_bits;
 use crate::error::ReadError;
 use crate::search::neighbors::Tuples as Found;
+use crate::search::plan::Plan;
 use crate::strings::{Queries, Strings};
 use crate::typed::Typed;
 use crate::words::PIECE;
@@ -90,7 +92,14 @@ fn is_nearer<K: Key>(query: K, below: K, above: K) -> bool {
             float(above) - float(query) < float(query) - float(below)
         }
         // The words of integers have the distances of the integers.
-        _ => above.to_u128() - query.to_u128() < query.to_u128() - below.to_u128(),
+        KeyType::U32
+        | KeyType::U64
+        | KeyType::I32
+        | KeyType::I64
+        | KeyType::U128
+        | KeyType::Fixed(_)
+        | KeyType::Bytes
+        | KeyType::Utf8 => above.to_u128() - query.to_u128() < query.to_u128() - below.to_u128(),
     }
 }
 
@@ -142,14 +151,49 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     }
 
     fn near_task(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
-        let mut piece = Piece::new();
+        if near != Near::Nearest
+            && tuples.keys.is_empty()
+            && self.index().verified().is_none()
+            && let Some(plan) = self.plan()
+        {
+            return self.near_words(plan, near, keys, tuples);
+        }
         let mut found = 0;
+        let mut piece = Piece::new();
         for keys in keys.chunks(PIECE) {
             let to = tuples.take(keys.len());
             let (wants_keys, wants_values) = (!to.keys.is_empty(), !to.values.is_empty());
             piece.find(self, near, keys, wants_keys || near == Near::Nearest, wants_values)?;
             found += piece.put(self.len(), keys.len(), to);
         }
+        Ok(found)
+    }
+
+    /// Writes floors or ceilings straight into the caller's buffers.
+    fn near_words(
+        &self,
+        plan: &Plan<'_>,
+        near: Near,
+        keys: &[K],
+        tuples: Tuples<'_, K, V>,
+    ) -> Result<usize, ReadError> {
+        let mut found = 0;
+        let Tuples { ranks, keys: no_keys, values, present } = tuples;
+        // The last key of the type may have to correct the count, and needs the bits for that.
+        let mut bitmap = vec![0; if present.is_empty() { keys.len().div_ceil(64) } else { 0 }];
+        let present = if present.is_empty() { &mut bitmap } else { present };
+        let mut tuples = Tuples { ranks, keys: no_keys, values, present };
+        tuples.present.last_mut().into_iter().for_each(|last| *last = 0);
+        if !self.has_values() {
+            tuples.values.fill(V::default());
+        }
+        Self::each_words(keys, |_, words, flip| {
+            let Tuples { ranks, values, present, .. } = tuples.take(words.len());
+            let values = if self.has_values() { value_bits(values) } else { &mut [] };
+            let to = Found { ranks, words: &mut [], values, present };
+            found += self.searches().neighbors(plan, words, flip, near == Near::Floor, to);
+        });
+        self.index().check_mapping()?;
         Ok(found)
     }
 
@@ -164,7 +208,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             return self.neighbors_one_by_one(is_floor, words, tuples);
         }
         if let Some(plan) = self.plan() {
-            self.searches().neighbors(plan, words, is_floor, tuples);
+            self.searches().neighbors(plan, words, K::Word::default(), is_floor, tuples);
         }
         self.index().check_mapping()
     }
@@ -228,6 +272,7 @@ impl<K: Key, V: Value> Piece<K, V> {
             ranks: &mut self.ranks[..count],
             words: if wants_keys { &mut self.words[..count] } else { &mut [] },
             values: if wants_values && typed.has_values() { &mut self.values[..count] } else { &mut [] },
+            present: &mut [],
         };
         typed.neighbors(near != Near::Ceiling, &self.queries[..count], tuples)?;
         if near != Near::Nearest {

@@ -5,7 +5,7 @@ use crate::error::{ReadError, TypeError};
 use crate::index::Index;
 use crate::iter::Range;
 use crate::search::descent::{GROUP, Hit};
-use crate::search::engine::PutHits;
+use crate::search::output::PutHits;
 use crate::search::plan::Plan;
 use crate::touched::Verified;
 use crate::words::Searches;
@@ -316,7 +316,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// Calls `take` with the index of the first key, the keys as words, and the word to xor them with: once
     /// for all keys if encoding is a xor, otherwise once for each piece of encoded keys.
     #[inline]
-    fn each_words(keys: &[K], mut take: impl FnMut(usize, &[K::Word], K::Word)) {
+    pub(crate) fn each_words(keys: &[K], mut take: impl FnMut(usize, &[K::Word], K::Word)) {
         if let Some(flip) = K::FLIP {
             return take(0, key_words(keys), flip);
         }

@@ -7,13 +7,15 @@
 
 use crate::arch::Isa;
 use crate::search::descent::{GROUP, Hit};
-use crate::search::engine::{Engine, Hits, Presence, PutHits, Ranks, Values, engine};
-use crate::search::neighbors::Tuples;
+use crate::search::engine::{Engine, engine};
+use crate::search::neighbors::{Side, Tuples};
+use crate::search::output::{Hits, Presence, PutHits, Ranks, Values};
 use crate::search::plan::Plan;
 use pleach_format::Short;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
 use pleach_format::short::Seek;
+use std::ops::Range;
 
 /// Queries that are translated at a time; a multiple of 64.
 pub(crate) const PIECE: usize = 2048;
@@ -60,21 +62,52 @@ impl<W: Word> KeyEngine<W> {
     }
 }
 
-impl<W: Word, B: Bits> Tuples<'_, W, B> {
-    /// Makes the tuple of a query the last one of the file.
+impl<'a, W: Word, B: Bits> Tuples<'a, W, B> {
+    /// Makes the tuple of a query the last one of the file; returns 1 if it had none.
     #[cold]
-    fn put_last(&mut self, plan: &Plan<'_>, at: usize, short: Option<&Short>) {
+    fn put_last(&mut self, plan: &Plan<'_>, at: usize, short: Option<&Short>) -> usize {
         let geometry = &plan.header.geometry;
         let rank = plan.tuples - 1;
         let (line, slot) = geometry.place(rank);
         let line = plan.tuple_lines.at(line as usize);
-        self.ranks[at] = rank;
+        self.ranks.get_mut(at).into_iter().for_each(|to| *to = rank);
         if let Some(word) = self.words.get_mut(at) {
             *word = line::whole_key::<W>(line, short, slot);
         }
         if let Some(value) = self.values.get_mut(at) {
             let start = geometry.values_at() + slot * B::BYTES;
             *value = B::read(&line[start..]);
+        }
+        self.put_bit(at, true)
+    }
+
+    /// Removes the tuple of a query; returns 1 if it had one.
+    #[cold]
+    fn remove(&mut self, at: usize) -> usize {
+        self.ranks.get_mut(at).into_iter().for_each(|to| *to = u64::MAX);
+        self.words.get_mut(at).into_iter().for_each(|to| *to = W::default());
+        self.values.get_mut(at).into_iter().for_each(|to| *to = B::default());
+        self.put_bit(at, false)
+    }
+
+    /// Writes the bit of a query; returns 1 if it was another one.
+    fn put_bit(&mut self, at: usize, bit: bool) -> usize {
+        let Some(word) = self.present.get_mut(at / 64) else { return 0 };
+        let old = *word >> (at % 64) & 1 != 0;
+        *word = *word & !(1 << (at % 64)) | u64::from(bit) << (at % 64);
+        usize::from(old != bit)
+    }
+
+    /// Borrows the buffers of some queries, from a multiple of 64 on.
+    fn part(&mut self, queries: Range<usize>) -> Tuples<'_, W, B> {
+        fn cut<T>(buffer: &mut [T], range: Range<usize>) -> &mut [T] {
+            buffer.get_mut(range).unwrap_or_default()
+        }
+        Tuples {
+            ranks: cut(self.ranks, queries.clone()),
+            words: cut(self.words, queries.clone()),
+            values: cut(self.values, queries.clone()),
+            present: cut(self.present, queries.start / 64..queries.end.div_ceil(64)),
         }
     }
 }
@@ -133,15 +166,23 @@ impl<W: Word, B: Bits> Stored<W, B> {
         any_width!(&self.keys, engine => engine.ranks(plan, queries, flip, &mut Ranks(ranks)));
     }
 
-    /// Writes the tuples at the lower bounds, or `back` before them.
-    fn neighbors(&self, plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
+    /// Writes neighbours, and returns their number.
+    fn neighbors(
+        &self,
+        plan: &Plan<'_>,
+        queries: &[W],
+        flip: W,
+        side: Side,
+        tuples: Tuples<'_, W, B>,
+    ) -> usize {
         match &self.values {
-            Some(engine) => engine.neighbors(plan, queries, back, tuples),
+            Some(engine) => engine.neighbors(plan, queries, flip, side, tuples),
             None => {
-                let Tuples { ranks, words, .. } = tuples;
+                let Tuples { ranks, words, present, .. } = tuples;
                 any_width!(&self.keys, engine => {
-                    engine.neighbors(plan, queries, back, Tuples { ranks, words, values: &mut [] });
-                });
+                    let tuples = Tuples { ranks, words, values: &mut [], present };
+                    engine.neighbors(plan, queries, flip, side, tuples)
+                })
             }
         }
     }
@@ -211,35 +252,33 @@ impl<'a, W: Word, B: Bits> Searches<'a, W, B> {
         any_words!(self, searches => searches.ranks(plan, queries, flip, ranks));
     }
 
-    /// Writes the last tuple at or below each of up to [`PIECE`] words, or the first one at or above it. Writes no
-    /// values if those of the file have another width.
+    /// Writes the last tuple at or below each of the words, or the first one at or above it. Each query is xor-ed with
+    /// `flip`. Writes no values if those of the file have another width. Returns the number of queries that have such a
+    /// tuple.
     pub(crate) fn neighbors(
         &self,
         plan: &Plan<'_>,
         queries: &[W],
+        flip: W,
         is_floor: bool,
         mut tuples: Tuples<'_, W, B>,
-    ) {
+    ) -> usize {
         match self {
-            Self::Full(stored) if is_floor => {
+            Self::Full(stored) => {
                 // The tuple before the lower bound of the next word is the last one at or below a word.
-                let mut nexts = [W::default(); PIECE];
-                let mut has_last = false;
-                for (next, &query) in nexts.iter_mut().zip(queries) {
-                    *next = query.successor().unwrap_or(W::MAX);
-                    has_last |= query == W::MAX;
+                let side = Side { is_next: is_floor, is_before: is_floor };
+                let mut found = stored.neighbors(plan, queries, flip, side, tuples.part(0..queries.len()));
+                let has_last = queries.iter().fold(false, |any, &query| any | (query ^ flip == W::MAX));
+                if is_floor && has_last {
+                    let is_last = |at: &usize| queries[*at] ^ flip == W::MAX;
+                    for at in (0..queries.len()).filter(is_last) {
+                        found += tuples.put_last(plan, at, None);
+                    }
                 }
-                let Tuples { ranks, words, values } = &mut tuples;
-                let reborrowed = Tuples { ranks, words, values };
-                stored.neighbors(plan, &nexts[..queries.len()], 1, reborrowed);
-                if has_last {
-                    let is_last = |at: &usize| queries[*at] == W::MAX;
-                    (0..queries.len()).filter(is_last).for_each(|at| tuples.put_last(plan, at, None));
-                }
+                found
             }
-            Self::Full(stored) => stored.neighbors(plan, queries, 0, tuples),
-            Self::Four(searches) => searches.neighbors(plan, queries, is_floor, tuples),
-            Self::Eight(searches) => searches.neighbors(plan, queries, is_floor, tuples),
+            Self::Four(searches) => searches.neighbors(plan, queries, flip, is_floor, tuples),
+            Self::Eight(searches) => searches.neighbors(plan, queries, flip, is_floor, tuples),
         }
     }
 
@@ -428,11 +467,51 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
         &self,
         plan: &Plan<'_>,
         queries: &[W],
+        flip: W,
         is_floor: bool,
         mut tuples: Tuples<'_, W, B>,
-    ) {
+    ) -> usize {
         let mut piece = Piece::<S>::new();
-        piece.translate(self.short, queries, W::default(), true);
+        let mut words = [S::default(); PIECE];
+        let mut found = 0;
+        for (number, queries) in queries.chunks(PIECE).enumerate() {
+            let first = number * PIECE;
+            let mut tuples = tuples.part(first..first + queries.len());
+            let has_last = self.translate_next(&mut piece, queries, flip, is_floor);
+            let wanted = tuples.words.len();
+            let side = Side { is_next: false, is_before: is_floor };
+            let to = tuples.part(0..queries.len());
+            let to = Tuples {
+                ranks: to.ranks,
+                words: &mut words[..wanted],
+                values: to.values,
+                present: to.present,
+            };
+            found += self.stored.neighbors(plan, &piece.words[..queries.len()], S::default(), side, to);
+            for (to, word) in tuples.words.iter_mut().zip(&words) {
+                *to = self.short.key(word.low_u64());
+            }
+            if piece.has_gaps || has_last {
+                for (at, &query) in queries.iter().enumerate() {
+                    let is_last = match self.short.seek(query ^ flip) {
+                        Seek::End => true,
+                        Seek::Word(word) => is_floor && S::from_u64(word) == S::MAX,
+                        Seek::Before(_) => false,
+                    };
+                    if is_last && is_floor {
+                        found += tuples.put_last(plan, at, Some(self.short));
+                    } else if is_last {
+                        found -= tuples.remove(at);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Translates a piece of queries, for floors into the words after them. Returns true if one has the last word.
+    fn translate_next<W: Word>(&self, piece: &mut Piece<S>, queries: &[W], flip: W, is_floor: bool) -> bool {
+        piece.translate(self.short, queries, flip, true);
         let mut has_last = false;
         if is_floor {
             // The word in the place of a query that has none is already that of the next key.
@@ -443,27 +522,6 @@ impl<S: Word, B: Bits> Translated<'_, S, B> {
                 *word = if is_gap { *word } else { next };
             }
         }
-        let mut words = [S::default(); PIECE];
-        let wanted = tuples.words.len().min(queries.len());
-        let (ranks, values) = (&mut *tuples.ranks, &mut *tuples.values);
-        let found = Tuples { ranks, words: &mut words[..wanted], values };
-        self.stored.neighbors(plan, &piece.words[..queries.len()], u64::from(is_floor), found);
-        for (to, word) in tuples.words.iter_mut().zip(&words) {
-            *to = self.short.key(word.low_u64());
-        }
-        if piece.has_gaps || has_last {
-            for (at, &query) in queries.iter().enumerate() {
-                let is_last = match self.short.seek(query) {
-                    Seek::End => true,
-                    Seek::Word(word) => is_floor && S::from_u64(word) == S::MAX,
-                    Seek::Before(_) => false,
-                };
-                if is_last && is_floor {
-                    tuples.put_last(plan, at, Some(self.short));
-                } else if is_last {
-                    tuples.ranks[at] = plan.tuples;
-                }
-            }
-        }
+        has_last
     }
 }

@@ -39,12 +39,16 @@ pub fn check<K: Key, V: Value + Debug>(
             "{what}: {near:?} on all threads"
         );
         // Any one of the buffers alone.
-        let (mut lone, mut lone_present) = (vec![V::default(); count], vec![0; present.len()]);
+        let (mut lone, mut lone_present) = (vec![V::default(); count], vec![u64::MAX; present.len()]);
         let to = Tuples { values: &mut lone, ..Tuples::default() };
         assert_eq!(view.near_batch(near, queries, to).expect("readable"), found, "{what}");
         let to = Tuples { present: &mut lone_present, ..Tuples::default() };
         assert_eq!(view.near_batch(near, queries, to).expect("readable"), found, "{what}");
         assert!(lone == values && lone_present == present, "{what}: {near:?} with one buffer");
+        par_ranks.fill(7);
+        let to = Tuples { ranks: &mut par_ranks, ..Tuples::default() };
+        assert_eq!(view.par_near_batch(near, queries, to).expect("readable"), found, "{what}");
+        assert!(par_ranks == ranks, "{what}: {near:?} with ranks alone");
         let mut expected_found = 0;
         for (at, &query) in queries.iter().enumerate() {
             let below = tuples.partition_point(|(key, _)| key.encode() <= query.encode()).checked_sub(1);

@@ -115,8 +115,8 @@ impl<'a> Any<'a> {
     }
 
     /// Returns the ranks of the tuples whose keys begin with a prefix, or lie in a network of addresses. A
-    /// prefix of texts is written as it is, one of bytes in hexadecimal digits, possibly an odd number of them. `bytesN` keys may hold text; the
-    /// prefix is then tried as text, if no key begins with the digits.
+    /// prefix of texts is written as it is, one of bytes in hexadecimal digits, possibly an odd number of them.
+    /// `bytesN` keys may hold text; the prefix is then tried as text, if no key begins with the digits.
     pub fn prefix(&self, prefix: &str) -> Result<Range<u64>, Failure> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key

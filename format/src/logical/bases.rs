@@ -5,10 +5,8 @@
 //! order of the texts, a sequence before its extensions. Where all sequences have one length, as k-mers have,
 //! the words of a file keep the bits of the bases alone: 31 bases have words of 8 bytes.
 
-use super::text::TextError;
+use super::text::{BASES_MAX, TextError};
 
-/// Maximum number of bases.
-pub(super) const BASES_MAX: usize = 61;
 /// Lowest bits, which hold the number of bases.
 const LENGTH: u128 = 63;
 

@@ -1,6 +1,5 @@
 //! Hexadecimal digits: uuids, byte strings, and the first digits of longer texts.
 
-use super::element::Element;
 use super::text::TextError;
 
 /// Up to as many digits are a number.
@@ -26,20 +25,16 @@ pub(super) fn read_bytes(text: &[u8]) -> Result<Vec<u8>, TextError> {
     }
 }
 
-/// Reads the first `count` digits of a text that has at least as many.
-pub(super) fn read_first(text: &[u8], count: u32) -> Result<Element, TextError> {
+/// Returns the first `count` digits of a text that has at least as many.
+pub(super) fn first(text: &[u8], count: u32) -> Result<&[u8], TextError> {
     if !text.iter().all(u8::is_ascii_hexdigit) {
         return Err(TextError::Form);
     }
-    let first = text.get(..count as usize).ok_or(TextError::Short)?;
-    if count > NUMBER_DIGITS {
-        return read_bytes(first).map(Element::Bytes);
-    }
-    Ok(Element::Unsigned(number(first)?))
+    text.get(..count as usize).ok_or(TextError::Short)
 }
 
 /// Reads the number of at most 32 digits.
-fn number(text: &[u8]) -> Result<u128, TextError> {
+pub(super) fn number(text: &[u8]) -> Result<u128, TextError> {
     text.iter().try_fold(0, |number, &byte| Ok(number << 4 | u128::from(digit(byte)?)))
 }
 
@@ -107,12 +102,12 @@ mod tests {
         for bad in [&b"0g"[..], b"00g", b"g", b"0x00", b" 00", b"+0"] {
             assert_eq!(read_bytes(bad), Err(TextError::Form));
         }
-        assert_eq!(read_first(b"5baA61", 5), Ok(Element::Unsigned(0x5_baa6)));
-        assert_eq!(read_first(b"5baa6", 5), Ok(Element::Unsigned(0x5_baa6)));
-        assert_eq!(read_first(b"5baa", 5), Err(TextError::Short));
-        assert_eq!(read_first(b"5baa6g", 5), Err(TextError::Form));
-        assert_eq!(read_first(&[b'f'; 40], 32), Ok(Element::Unsigned(u128::MAX)));
-        assert_eq!(read_first(&[b'f'; 40], 34), Ok(Element::Bytes(vec![255; 17])));
+        assert_eq!(first(b"5baA61", 5).and_then(number), Ok(0x5_baa6));
+        assert_eq!(first(b"5baa6", 5), Ok(&b"5baa6"[..]));
+        assert_eq!(first(b"5baa", 5), Err(TextError::Short));
+        assert_eq!(first(b"5baa6g", 5), Err(TextError::Form));
+        assert_eq!(first(&[b'f'; 40], 32).and_then(number), Ok(u128::MAX));
+        assert_eq!(first(&[b'f'; 40], 34).and_then(read_bytes), Ok(vec![255; 17]));
         let mut out = Vec::new();
         put_number(0x5_baa6, 7, &mut out);
         put_bytes(&[1, 0xfe], &mut out);

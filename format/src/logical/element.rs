@@ -38,7 +38,10 @@ impl Form {
                 Element::Unsigned(if is_canonical { bases::canonical(word) } else { word })
             }
             Self::Hex => Element::Bytes(digits::read_bytes(text)?),
-            Self::Digits(count) => digits::read_first(text, count)?,
+            Self::Digits(count) => match digits::first(text, count)? {
+                first if count > digits::NUMBER_DIGITS => Element::Bytes(digits::read_bytes(first)?),
+                first => Element::Unsigned(digits::number(first)?),
+            },
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => {
                 Element::Signed(self.read(text)?)
             }

@@ -4,6 +4,9 @@ use super::unit::Unit;
 use core::fmt;
 use std::io::Write as _;
 
+/// Maximum number of DNA bases in a number.
+pub(super) const BASES_MAX: usize = 61;
+
 /// The part of a logical type on which its texts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
@@ -243,7 +246,7 @@ impl Form {
             },
             TextError::Long => match self {
                 Self::Bases(_) => {
-                    format!("it has more than {} bases: use shorter ones", super::bases::BASES_MAX)
+                    format!("it has more than {BASES_MAX} bases: use shorter ones")
                 }
                 _ => format!("it is too long: use {example}"),
             },

@@ -112,6 +112,34 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn below_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+        // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
+        unsafe {
+            if n > 8 {
+                let [first, second] = lines.map(|line| (1 << Self::below32(line, n, query)) - 1);
+                return first | second << 16;
+            }
+            let wanted = _mm512_set1_epi32(query.cast_signed());
+            let bits = u32::from(_mm512_cmplt_epu32_mask(halves(lines), wanted));
+            bits & (((1u32 << n) - 1) * 0x101)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn below_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+        // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
+        unsafe {
+            if n > 4 {
+                let [first, second] = lines.map(|line| (1 << Self::below64(line, n, query)) - 1);
+                return first | second << 16;
+            }
+            let wanted = _mm512_set1_epi64(query.cast_signed());
+            let bits = u32::from(_mm512_cmplt_epu64_mask(halves(lines), wanted));
+            if n == 4 { bits } else { bits & (((1u32 << n) - 1) * 0x11) }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn root<const ONE: bool>(arrays: &Arrays, root: Segment, words: &Lanes, places: &mut Lanes) {
         let [base, rest] = root.halves();
         // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.

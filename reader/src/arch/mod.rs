@@ -147,6 +147,21 @@ pub trait Simd: Copy + Send + Sync + 'static {
             unsafe { (Self::equal64(lines[0], n, query), Self::equal64(lines[1], n, query)) };
         first | second << second_at(8, n)
     }
+    /// Returns a bitmap of the first `n` words of two lines, as `equal_pair32` does; a bit is 1 if the word is below
+    /// `query`.
+    #[inline(always)]
+    unsafe fn below_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+        // SAFETY: the caller guarantees the CPU features.
+        let [first, second] = lines.map(|line| (1 << unsafe { Self::below32(line, n, query) }) - 1);
+        first | second << second_at(4, n)
+    }
+    /// The same of words of 64 bits.
+    #[inline(always)]
+    unsafe fn below_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+        // SAFETY: the caller guarantees the CPU features.
+        let [first, second] = lines.map(|line| (1 << unsafe { Self::below64(line, n, query) }) - 1);
+        first | second << second_at(8, n)
+    }
     /// Puts the places of words in one segment into `places`, and prefetches what they lead to. `ONE`: it has units.
     #[inline(always)]
     unsafe fn root<const ONE: bool>(arrays: &Arrays, root: grid::Segment, words: &Lanes, places: &mut Lanes) {

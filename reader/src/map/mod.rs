@@ -358,8 +358,8 @@ macro_rules! look_ups {
                 self.select(self.lower_bound($key)?)
             }
 
-            /// Returns the last tuple whose key is at most each of many keys; of equal keys the last. Their cache misses
-            /// overlap.
+            /// Returns the last tuple whose key is at most each of many keys; of equal keys the last. Their
+            /// cache misses overlap.
             ///
             /// # Errors
             /// Those of [`Self::get`].

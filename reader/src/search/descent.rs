@@ -245,6 +245,11 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: &Below<'_>, group
 
 /// Receives the answers of a batch, a group at a time.
 pub(crate) trait Output<B: Bits> {
+    /// Returns the word that is searched for in the place of a query.
+    #[inline(always)]
+    fn query<W: Word>(&self, query: W) -> W {
+        query
+    }
     /// Receives the answers of `count <= GROUP` queries from number `first` on; their bits are in one word of
     /// a bitmap.
     fn each(&mut self, first: usize, count: usize, answers: impl Answers<B>);
@@ -326,7 +331,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
                 for i in 0..GROUP {
                     // A short last group is padded with its last query; the extra answers are dropped.
                     let query = queries[i.min(count - 1)];
-                    group.query[i] = query ^ flip;
+                    group.query[i] = output.query(query ^ flip);
                     group.at[i] = 0;
                 }
             }

@@ -4,8 +4,9 @@
 //! need, because it is made only of the proof that [`Simd::detect`] returns.
 
 use super::choose;
-use super::descent::{Answers, GROUP, Hit, Output};
-use super::neighbors::{Neighbors, Tuples};
+use super::descent::Hit;
+use super::neighbors::{Neighbors, Side, Tuples};
+use super::output::{Hits, Presence, Ranks, Values};
 use super::plan::Plan;
 use crate::arch::{Isa, Simd, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
@@ -19,7 +20,7 @@ pub(crate) struct Engine<W, B> {
     presence: unsafe fn(&Plan<'_>, &[W], W, &mut Presence<'_>),
     ranks: unsafe fn(&Plan<'_>, &[W], W, &mut Ranks<'_>),
     hits: unsafe fn(&Plan<'_>, &[W], W, &mut Hits<'_, B>),
-    neighbors: unsafe fn(&Plan<'_>, &[W], u64, Tuples<'_, W, B>),
+    neighbors: unsafe fn(&Plan<'_>, &[W], W, Side, Tuples<'_, W, B>) -> usize,
 }
 
 impl<W: Word, B: Bits> Engine<W, B> {
@@ -49,80 +50,17 @@ impl<W: Word, B: Bits> Engine<W, B> {
         // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.hits)(plan, queries, flip, output) }
     }
-    /// Writes the tuples at the lower bounds, or `back` before them.
-    pub(crate) fn neighbors(&self, plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
+    /// Writes the neighbours of queries, each xor-ed with `flip`, and returns their number.
+    pub(crate) fn neighbors(
+        &self,
+        plan: &Plan<'_>,
+        queries: &[W],
+        flip: W,
+        side: Side,
+        tuples: Tuples<'_, W, B>,
+    ) -> usize {
         // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
-        unsafe { (self.neighbors)(plan, queries, back, tuples) }
-    }
-}
-
-/// Output of presence as a bitmap: bit `i % 64` of word `i / 64`.
-pub(crate) struct Presence<'a> {
-    pub(crate) bitmap: &'a mut [u64],
-    pub(crate) found: usize,
-}
-
-impl Presence<'_> {
-    /// Writes `count` bits, from query `first` on.
-    #[inline(always)]
-    fn put(&mut self, first: usize, count: usize, bits: u64) {
-        let ones = (1u64 << count) - 1;
-        let (word, shift) = (first / 64, first % 64);
-        if let Some(word) = self.bitmap.get_mut(word) {
-            *word = *word & !(ones << shift) | bits << shift;
-        }
-        self.found += bits.count_ones() as usize;
-    }
-}
-
-impl<B: Bits> Output<B> for Presence<'_> {
-    #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
-        let bits = answers.presence(count);
-        self.put(first, count, bits);
-    }
-}
-
-/// Output of values and presence.
-pub(crate) struct Values<'a, B> {
-    pub(crate) values: &'a mut [B],
-    pub(crate) presence: Presence<'a>,
-}
-
-impl<B: Bits> Output<B> for Values<'_, B> {
-    #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
-        let Some(values) = self.values.get_mut(first..first + count) else { return };
-        let bits = answers.values(values);
-        self.presence.put(first, count, bits);
-    }
-}
-
-/// Output of ranks.
-pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
-
-impl<B: Bits> Output<B> for Ranks<'_> {
-    #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
-        if let Some(ranks) = self.0.get_mut(first..first + count) {
-            answers.ranks(ranks);
-        }
-    }
-}
-
-/// Output of hits, passed on a group at a time as soon as they are known.
-pub(crate) struct Hits<'a, B>(pub(crate) &'a mut PutHits<'a, B>);
-/// Receives the number of a group's first query, and the group's hits.
-pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
-
-impl<B: Bits> Output<B> for Hits<'_, B> {
-    #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
-        let mut known = [Hit::default(); GROUP];
-        for (i, slot) in known[..count].iter_mut().enumerate() {
-            *slot = answers.hit(i);
-        }
-        (self.0)(first, &known[..count]);
+        unsafe { (self.neighbors)(plan, queries, flip, side, tuples) }
     }
 }
 
@@ -158,11 +96,17 @@ macro_rules! variant {
                 unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
-            unsafe fn neighbors<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], back: u64, tuples: Tuples<'_, W, B>) {
-                let mut output = Neighbors::new(plan, back, tuples);
+            unsafe fn neighbors<W: Word, B: Bits>(
+                plan: &Plan<'_>,
+                queries: &[W],
+                flip: W,
+                side: Side,
+                tuples: Tuples<'_, W, B>,
+            ) -> usize {
+                let mut output = Neighbors::new(plan, side, tuples);
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, W::default(), &mut output) }
-                output.read();
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, &mut output) }
+                output.found()
             }
             /// Makes the engine; the argument proves that this CPU has the features named above.
             pub(super) fn engine<W: Word, B: Bits>(_: $simd) -> Engine<W, B> {

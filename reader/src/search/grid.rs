@@ -63,6 +63,21 @@ unsafe fn equal_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query:
     }
 }
 
+/// Returns a bitmap of the words of two lines that are below a query: see [`Simd::below_pair64`].
+///
+/// # Safety
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
+#[inline(always)]
+unsafe fn below_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query: W) -> u32 {
+    // SAFETY: the caller guarantees the CPU features of `S`.
+    unsafe {
+        match W::BYTES {
+            4 => S::below_pair32(lines, n, query.to_u128() as u32),
+            _ => S::below_pair64(lines, n, query.to_u128() as u64),
+        }
+    }
+}
+
 /// Returns the hit of a query whose tuple line is `at` or a later one.
 ///
 /// # Safety
@@ -168,7 +183,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let group = &mut ring[clock % RING];
             let queries = if clock < whole.len() { &whole[clock] } else { &padded };
             for (query, &asked) in group.query.iter_mut().zip(queries) {
-                *query = asked ^ flip;
+                *query = output.query(asked ^ flip);
             }
             // SAFETY: the caller guarantees the CPU features of `S`.
             unsafe { S::root::<ONE>(arrays, grid.shape.root, &group.words(), &mut group.places) }
@@ -349,10 +364,20 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         let n = const { n_of::<W, B>() };
         let mut late = 0;
         for (i, rank) in ranks.iter_mut().enumerate() {
-            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-            let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
+            // SAFETY (of both): the caller of `new` guarantees the CPU features of `S`.
+            let (slot, is_late) = if is_paired::<S, ONE>() {
+                let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
+                let counted = select_unpredictable(self.own(i) != 0, u32::MAX, of_first);
+                let below =
+                    unsafe { below_pair::<S, W>([self.line(i), self.next(i)], n, self.group.query[i]) };
+                let slot = (below & counted).count_ones() as usize;
+                (slot, slot == n << self.own(i))
+            } else {
+                let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
+                (slot, slot == n)
+            };
             *rank = (u64::from(self.at(i)) * n as u64 + slot as u64).min(self.plan.tuples);
-            late |= u32::from(slot == n) << i;
+            late |= u32::from(is_late) << i;
         }
         while let Some(i) = next(&mut late, ranks.len()) {
             ranks[i] = Answers::<B>::hit(self, i).rank;

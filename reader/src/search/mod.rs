@@ -8,6 +8,7 @@
 //! * [`tree`]: searches by a tree of its own section: FAST, Harmonia's, the contiguous B+tree.
 //! * [`sweep`]: batches in ascending order.
 //! * [`choose`]: the one of these searches that a query or a batch gets.
+//! * [`output`]: what batches write; [`neighbors`]: tuples near queries.
 //! * [`engine`]: these searches compiled for each instruction set, one of which is chosen per view.
 //!
 //! A descent visits one line per level and then one tuple line. In each line it counts the separators below
@@ -21,6 +22,7 @@ pub(crate) mod engine;
 mod grid;
 mod grid_plan;
 pub(crate) mod neighbors;
+pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod sweep;
 mod tree;

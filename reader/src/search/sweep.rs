@@ -80,9 +80,11 @@ pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    let mut swept = Swept::<S, W> { plan, group: &[], flip, at: 0, simd: PhantomData };
+    let mut swept = Swept::<S, W> { plan, group: [W::default(); GROUP], at: 0, simd: PhantomData };
     for (number, group) in queries.chunks(GROUP).enumerate() {
-        swept.group = group;
+        for (to, &query) in swept.group.iter_mut().zip(group) {
+            *to = output.query(query ^ flip);
+        }
         output.each(number * GROUP, group.len(), &mut swept);
     }
 }
@@ -90,8 +92,7 @@ pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
 /// Position of the sweep, and the group that it answers.
 struct Swept<'a, S, W> {
     plan: &'a Plan<'a>,
-    group: &'a [W],
-    flip: W,
+    group: [W; GROUP],
     /// Tuple line of the previous query.
     at: usize,
     simd: PhantomData<S>,
@@ -102,7 +103,7 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for &mut Swept<'_, S, W> {
     fn hit(&mut self, i: usize) -> Hit<B> {
         let n = const { line::geometry::<W, B>().tuples_per_line() };
         let (plan, lines) = (self.plan, self.plan.tuple_lines);
-        let query = self.group[i] ^ self.flip;
+        let query = self.group[i];
         // Find the first line from here on whose last key is not below the query.
         let mut steps = 0;
         while steps < STEPS && self.at < lines.last() && line::key::<W>(lines.at(self.at), n - 1) < query {

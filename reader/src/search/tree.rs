@@ -111,7 +111,7 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
         if let Some(queries) = queries.chunks(CHUNK).nth(clock) {
             let chunk = &mut chunks[clock % 2];
             chunk.count = queries.len();
-            chunk.queries.iter_mut().zip(queries).for_each(|(to, &query)| *to = query ^ flip);
+            chunk.queries.iter_mut().zip(queries).for_each(|(to, &query)| *to = output.query(query ^ flip));
             tree.ranks(&chunk.queries[..chunk.count], &mut chunk.ranks);
             for &rank in &chunk.ranks[..chunk.count] {
                 plan.tuple_lines.prefetch((rank / n as u64) as usize);
