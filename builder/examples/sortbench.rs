@@ -94,8 +94,16 @@ fn main() {
         if wide { (KeyType::U64, ValueType::U64) } else { (KeyType::U32, ValueType::U32) };
     let text = String::new;
     let (key_name, value_name, key_logical, value_logical) = (text(), text(), text(), text());
-    let schema =
-        Schema { key_type, value_type, key_name, value_name, key_logical, value_logical, rows: Some(tuples) };
+    let schema = Schema {
+        key_type,
+        value_type,
+        key_name,
+        value_name,
+        key_logical,
+        value_logical,
+        rows: Some(tuples),
+        interval: None,
+    };
     let mut source = Made { schema, tuples, at: 0, random };
     let start = Instant::now();
     let options = BuildOptions { memory_bytes: memory << 20, ..BuildOptions::default() };

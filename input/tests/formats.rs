@@ -324,7 +324,8 @@ fn csv_without_header_goes_by_number() {
     );
     refused(
         csv("1,2\n,5\n", &options),
-        "standard input: row 2, column 0: it is null: fill or drop such rows, or choose another column",
+        "standard input: row 2, column 0: it is null: leave such rows out with --nulls skip, fill values in with \
+         --nulls default=V, or choose another column",
     );
     refused(csv("", &options), "standard input: it is empty, but rows are expected");
 }
@@ -417,11 +418,13 @@ fn csv_refusals() {
         ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same number"),
         (
             "k,v\n1,2\n3,\n",
-            "row 2, column \"v\": it is null: fill or drop such rows, or choose another column",
+            "row 2, column \"v\": it is null: leave such rows out with --nulls skip, fill values in with \
+             --nulls default=V, or choose another column",
         ),
         (
             "k,v\n1,\"\"\n",
-            "row 1, column \"v\": it is null: fill or drop such rows, or choose another column",
+            "row 1, column \"v\": it is null: leave such rows out with --nulls skip, fill values in with \
+             --nulls default=V, or choose another column",
         ),
         ("k,v\n1,NaN\n", &format!("row 1, column \"v\": not a whole number: \"NaN\": {rest} --value-type")),
         ("k,v\n1.5,2\n", &format!("row 1, column \"k\": not a whole number: \"1.5\": {rest} --key-type")),
@@ -763,7 +766,8 @@ fn typed_dictionaries_decode() {
     let table = batch(vec![("id", Arc::new(DictionaryArray::new(Int8Array::from(vec![0, 1]), ids)))]);
     refused(
         file("t.arrow", &arrow_file(&[table]), &plain()),
-        "t.arrow: row 2, column \"id\": it is null: fill or drop such rows, or choose another column",
+        "t.arrow: row 2, column \"id\": it is null: leave such rows out with --nulls skip, fill values in with \
+         --nulls default=V, or choose another column",
     );
 }
 
@@ -796,11 +800,13 @@ fn typed_refusals() {
     );
     refused(
         typed(&table, &options("m", "n")),
-        "t.parquet: row 2, column \"n\": it is null: fill or drop such rows, or choose another column",
+        "t.parquet: row 2, column \"n\": it is null: leave such rows out with --nulls skip, fill values in with \
+         --nulls default=V, or choose another column",
     );
     refused(
         typed(&table, &options("id", "m")),
-        "t.parquet: row 3, column \"id\": it is null: fill or drop such rows, or choose another column",
+        "t.parquet: row 3, column \"id\": it is null: leave such rows out with --nulls skip, fill values in with \
+         --nulls default=V, or choose another column",
     );
     let table = batch(vec![("id", Arc::new(Int64Array::from(vec![1, 2, -5])))]);
     refused(
@@ -985,7 +991,7 @@ fn npy_shapes_and_fields() {
     let times: Vec<u8> = [5_i64, i64::MIN].iter().flat_map(|n| n.to_le_bytes()).collect();
     refused(
         both("t.npy", Format::Npy, &npy("<M8[us]", "(2,)", &times), &plain()),
-        "t.npy: row 2, column 0: it is null: fill or drop such rows, or choose another column",
+        "t.npy: row 2, column 0: it is null (NaT): fill or drop such rows, or choose another column",
     );
 }
 
@@ -1534,7 +1540,8 @@ fn strings_that_do_not_fit() {
         (
             batch(vec![("k", Arc::new(StringArray::from(vec![Some("a"), None])))]),
             None,
-            "row 2, column \"k\": it is null: fill or drop such rows, or choose another column".to_owned(),
+            "row 2, column \"k\": it is null: leave such rows out with --nulls skip, fill values in with \
+             --nulls default=V, or choose another column".to_owned(),
         ),
     ] {
         let options = InputOptions { key_type, ..plain() };
@@ -1572,7 +1579,8 @@ fn strings_that_do_not_fit() {
         (
             b"k,v\n,1\n",
             keyed(KeyType::F64),
-            "row 1, column \"k\": it is null: fill or drop such rows, or choose another column".to_owned(),
+            "row 1, column \"k\": it is null: leave such rows out with --nulls skip, fill values in with \
+             --nulls default=V, or choose another column".to_owned(),
         ),
         (
             b"k,v\n1,1\n-1,2\n",

@@ -440,7 +440,8 @@ fn features_that_are_not_read_are_named() {
     let plain = InputOptions::default();
     let as_number = InputOptions { key_type: Some(pleach_format::KeyType::U128), ..plain.clone() };
     let advice = "which this version does not read: write it with zstd or snappy";
-    let null = "it is null: fill or drop such rows, or choose another column";
+    let null = "it is null: leave such rows out with --nulls skip, fill values in with \
+     --nulls default=V, or choose another column";
     let rows: Vec<(&str, Format, Vec<u8>, &InputOptions, String)> = vec![
         ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is compressed with Brotli, {advice}")),
         ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is compressed with LZO, {advice}")),

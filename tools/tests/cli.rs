@@ -275,7 +275,8 @@ fn what_a_later_version_does_is_told() {
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
         "unknown key type 'u8': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
-         or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid",
+         or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 \
+         (first digits) dna2 dna2:canonical",
     );
 }
 
@@ -336,9 +337,10 @@ fn byte_keys_are_searched_by_text_and_by_prefix() {
         ])
         .ends(0);
     place.run(&["get", "n", "2", "3"]).ends(0).prints("2\talphabet\n3\ta\\tb\n");
-    place
-        .run(&["range", "n", "--prefix", "1"])
-        .fails(2, "--prefix is for byte keys: the keys are u64: give LO and HI for numbers");
+    place.run(&["range", "n", "--prefix", "1"]).fails(
+        2,
+        "--prefix is for byte keys, addresses, digits and DNA: the keys are u64: give LO and HI for numbers",
+    );
 }
 
 #[test]
@@ -533,7 +535,7 @@ fn range_takes_negative_ends() {
     place.run(&["range", "s.pleach", "7", "7", "--inclusive", "--count"]).ends(0).prints("3\n");
     place.run(&["range", "s.pleach", "7", "x"]).fails(
         2,
-        "'x' is not a i64 key: argument HI: give a whole number from -9223372036854775808 to \
+        "'x' is not an i64 key: argument HI: give a whole number from -9223372036854775808 to \
          9223372036854775807, or ..",
     );
 }

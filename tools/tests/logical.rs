@@ -571,8 +571,8 @@ fn messages_and_pictures_show_keys_as_they_are_given() {
         let told = printed(folder, &[&line[..], &["--raw-values"]].concat());
         assert_eq!(told.contains(last), is_plain(kind), "{kind}: {told}");
         let ends = |more: &[&str]| printed(folder, &[&["inspect", "looked.pleach", "--json"], more].concat());
-        assert!(ends(&[]).contains(&format!("\"{last}\"")), "{kind}");
-        let has_last = ends(&["--raw-values"]).contains(&format!("\"{last}\""));
+        assert!(ends(&[]).contains(&format!("\"max\":\"{last}\"")), "{kind}");
+        let has_last = ends(&["--raw-values"]).contains(&format!("\"max\":\"{last}\""));
         assert_eq!(has_last, is_plain(kind), "{kind}");
     }
     // Separators of a spine, and the keys beside what salvage lost.

@@ -354,7 +354,7 @@ fn digits_are_bytes_where_that_is_said() {
         ["build", "h.txt", "--format", "csv", "--delimiter", ":", "-o", "h.pleach", "-q", "--key-type"];
     let with = |more: &[&'static str]| [&build[..], more].concat();
     place.refused(&with(&["bytes6"]), 8, &["first line", "--no-header"]);
-    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "write \\x before them"];
+    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "give --key-type hex"];
     place.refused(&with(&["bytes3", "--no-header"]), 8, &parts);
     // Text of six characters: by its characters.
     place.good(&with(&["bytes6", "--no-header"]));
