@@ -105,7 +105,7 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
 fn intervals() {
     let tuples: Vec<(u32, u64)> = (0..500u32)
         .map(|at| {
-            let (start, last) = (at << 22 | at % 3, (at << 22) + (1 << (at % 20 + 2)) + 5);
+            let (start, last) = ((at << 22) | (at % 3), (at << 22) + (1 << (at % 20 + 2)) + 5);
             (start, u64::from(last) | u64::from(at % 7) << 32)
         })
         .collect();

@@ -343,7 +343,10 @@ fn holding<K: Key, V: Value>(
     let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
     match view.intervals()? {
         Some(intervals) => intervals.find_batch(&keys, ranks).map(|_| ()),
-        None => Ok(ranks.fill(u64::MAX)),
+        None => {
+            ranks.fill(u64::MAX);
+            Ok(())
+        }
     }
 }
 

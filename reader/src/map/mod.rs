@@ -474,6 +474,8 @@ macro_rules! look_ups {
 }
 
 type MapEntries<'a, K, V> = Entries<'a, Range<'a, K, <V as MapValue>::Lines>, V>;
+/// A tuple of byte strings.
+type BytesTuple<V> = (Vec<u8>, V);
 type BytesEntries<'a, V> = Entries<'a, StringRange<'a, <V as MapValue>::Lines>, V>;
 
 look_ups! {
@@ -589,7 +591,7 @@ impl<V: MapValue> BytesMap<V> {
         Ok(Self { view: Owned::<Strings<'static, V::Lines>>::of(index)?, record })
     }
 
-    fn near_many(&self, near: Near, keys: &[impl AsRef<[u8]> + Sync]) -> Result<Vec<Option<(Vec<u8>, V)>>> {
+    fn near_many(&self, near: Near, keys: &[impl AsRef<[u8]> + Sync]) -> Result<Vec<Option<BytesTuple<V>>>> {
         let mut ranks = vec![0; keys.len()];
         self.view().near_batch(near, keys, &mut ranks).map_err(|error| self.failed(error))?;
         ranks.into_iter().map(|rank| self.select(rank)).collect()

@@ -12,6 +12,9 @@ use crate::arch::{Isa, Simd, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
 use std::any::{Any, TypeId};
 
+/// Writes neighbours, and returns their number.
+type WriteNeighbors<W, B> = unsafe fn(&Plan<'_>, &[W], W, Side, Tuples<'_, W, B>) -> usize;
+
 /// Functions of one instruction set for words `W` and value bits `B`.
 #[derive(Clone, Copy)]
 pub(crate) struct Engine<W, B> {
@@ -20,7 +23,7 @@ pub(crate) struct Engine<W, B> {
     presence: unsafe fn(&Plan<'_>, &[W], W, &mut Presence<'_>),
     ranks: unsafe fn(&Plan<'_>, &[W], W, &mut Ranks<'_>),
     hits: unsafe fn(&Plan<'_>, &[W], W, &mut Hits<'_, B>),
-    neighbors: unsafe fn(&Plan<'_>, &[W], W, Side, Tuples<'_, W, B>) -> usize,
+    neighbors: WriteNeighbors<W, B>,
 }
 
 impl<W: Word, B: Bits> Engine<W, B> {

@@ -364,15 +364,16 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         let n = const { n_of::<W, B>() };
         let mut late = 0;
         for (i, rank) in ranks.iter_mut().enumerate() {
-            // SAFETY (of both): the caller of `new` guarantees the CPU features of `S`.
             let (slot, is_late) = if is_paired::<S, ONE>() {
                 let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
                 let counted = select_unpredictable(self.own(i) != 0, u32::MAX, of_first);
-                let below =
-                    unsafe { below_pair::<S, W>([self.line(i), self.next(i)], n, self.group.query[i]) };
+                let lines = [self.line(i), self.next(i)];
+                // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+                let below = unsafe { below_pair::<S, W>(lines, n, self.group.query[i]) };
                 let slot = (below & counted).count_ones() as usize;
                 (slot, slot == n << self.own(i))
             } else {
+                // SAFETY: the caller of `new` guarantees the CPU features of `S`.
                 let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
                 (slot, slot == n)
             };
