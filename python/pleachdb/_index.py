@@ -157,7 +157,7 @@ class Index:
 
     def __contains__(self, key: Any) -> bool:
         table = self._open
-        if table.key_meaning:
+        if table.key_meaning or table.is_interval:
             return bool(self.contains_many(_single(key))[0])
         return table.contains_one(key)
 
@@ -166,7 +166,7 @@ class Index:
         table = self._open
         if table.value_type == "none":
             return None if key in self else default
-        if table.key_meaning or table.value_meaning:
+        if table.key_meaning or table.value_meaning or table.is_interval:
             array = self._arrow_of(_single(key))
             return default if not array[0].is_valid else array[0].as_py()
         found = table.get_one(key)

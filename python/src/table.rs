@@ -192,6 +192,11 @@ impl Table {
     fn key_meaning(&self) -> String {
         self.table.key_meaning().name()
     }
+    /// Whether keys begin intervals. What asks for one key of such a file asks for a batch of one.
+    #[getter]
+    fn is_interval(&self) -> bool {
+        self.table.is_interval()
+    }
     #[getter]
     fn value_meaning(&self) -> String {
         if self.table.record().is_some() { String::new() } else { self.table.value_meaning().name() }
