@@ -1,7 +1,7 @@
 //! Files of intervals: tuples in order of their starts become intervals that do not overlap.
 //!
 //! A source of intervals gives for each row the first key, and a record of the last key, the values and the number of
-//! the row. Its tuples are first sorted into a temporary file ([`crate::flow`]). Then one pass over that file either
+//! the row. Its tuples are first sorted into a temporary file (`staged`). Then one pass over that file either
 //! refuses intervals that overlap, or lets the later row win ([`Overlap::Last`]).
 //!
 //! For the latter, a sweep over the starts holds the intervals that may still win somewhere. An interval that ends no
