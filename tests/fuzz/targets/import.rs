@@ -7,7 +7,7 @@ use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
-use pleach_input::{FORMATS, Format, Header, InputOptions, open_stream};
+use pleach_input::{FORMATS, Format, Header, InputOptions, Interval, NullCounts, Nulls, open_stream};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
@@ -79,6 +79,10 @@ fn options(choices: &[u8; 6]) -> InputOptions {
         op: None,
         key_name: (choices[5] & 64 != 0).then(|| "id".to_owned()),
         value_name: None,
+        nulls: [Nulls::Error, Nulls::Skip, Nulls::Fill("0".to_owned())][meant / 7 % 3].clone(),
+        null_counts: NullCounts::default(),
+        interval: (choices[4] & 0xe0 == 0xe0)
+            .then(|| Interval { end: Some("1".to_owned()), is_exclusive: how & 8 != 0 }),
     }
 }
 

@@ -22,8 +22,7 @@ fn means(logical: &Logical, text: &str, choice: u8) {
     let bytes = std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(choice));
     let drawn = i64::from_le_bytes(bytes);
     // Some are words of 4 bytes.
-    let drawn =
-        if logical.key_words().as_deref() == Some("i32") { i64::from(drawn as i32) } else { drawn };
+    let drawn = if logical.key_words().as_deref() == Some("i32") { i64::from(drawn as i32) } else { drawn };
     let mut printed = Vec::new();
     if !form.is_signed() {
         let element = form.element(text.as_bytes());
