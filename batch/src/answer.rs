@@ -550,7 +550,6 @@ fn place<K>(ranks: &mut [u64], piece: &Piece<K>, end: u64, is_null: impl Fn(usiz
 }
 
 /// Returns the first elements of a buffer, as many as there are keys.
-/// Returns the first part of a buffer.
 pub(crate) fn short<'a, T>(name: &'static str, buffer: &'a mut [T], needed: usize) -> Result<&'a mut [T]> {
     let found = buffer.len();
     buffer.get_mut(..needed).ok_or(BatchError::Short { name, needed, found })

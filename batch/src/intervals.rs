@@ -1,6 +1,6 @@
 //! Batches of a file of intervals: each key is answered by the interval that holds it.
 
-use crate::answer::{Found, Values, WORDS, short};
+use crate::answer::{Found, Values, WORDS};
 use crate::convert::{FromNumbers, PIECE, Piece};
 use crate::error::{BatchError, Result};
 use crate::keys::Keys;
@@ -88,12 +88,12 @@ impl Table {
         let count = self.holding(keys, &mut ranks, found, pool)?;
         match values {
             Values::None => {}
-            Values::U32(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
-            Values::U64(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
-            Values::I32(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
-            Values::I64(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
-            Values::F32(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
-            Values::F64(values) => self.fill_at(&ranks, Room::Slice(short("values", values, keys.len())?))?,
+            Values::U32(values) => self.fill_at(&ranks, Room::Slice(values))?,
+            Values::U64(values) => self.fill_at(&ranks, Room::Slice(values))?,
+            Values::I32(values) => self.fill_at(&ranks, Room::Slice(values))?,
+            Values::I64(values) => self.fill_at(&ranks, Room::Slice(values))?,
+            Values::F32(values) => self.fill_at(&ranks, Room::Slice(values))?,
+            Values::F64(values) => self.fill_at(&ranks, Room::Slice(values))?,
             Values::Shared(shared) => any_value!(
                 self.value_type(),
                 V => self.fill_at::<V>(&ranks, shared.room())?,

@@ -155,12 +155,7 @@ impl<'o> Builder<'o> {
         I: IntoIterator<Item = (K, V)>,
         I::IntoIter: Send,
     {
-        let mut source = self.source(tuples)?;
-        if self.is_interval {
-            let mut starts = Starts::new(Box::new(source), "input", false, true)?;
-            return build(&mut starts, path, &self.options, self.watcher());
-        }
-        build(&mut source, path, &self.options, self.watcher())
+        self.with_source(tuples, |source| build(source, path, &self.options, self.watcher()))
     }
 
     /// Returns the bytes of the file, without writing it.
@@ -172,12 +167,24 @@ impl<'o> Builder<'o> {
         I: IntoIterator<Item = (K, V)>,
         I::IntoIter: Send,
     {
+        self.with_source(tuples, |source| in_memory(source, &self.options, self.watcher()))
+    }
+
+    /// Calls `build` with the source of the tuples.
+    fn with_source<K: BuildKey, V: BuildValue, I, R>(
+        &self,
+        tuples: I,
+        build: impl FnOnce(&mut dyn Source) -> Result<R, BuildError>,
+    ) -> Result<R, BuildError>
+    where
+        I: IntoIterator<Item = (K, V)>,
+        I::IntoIter: Send,
+    {
         let mut source = self.source(tuples)?;
-        if self.is_interval {
-            let mut starts = Starts::new(Box::new(source), "input", false, true)?;
-            return in_memory(&mut starts, &self.options, self.watcher());
+        if !self.is_interval {
+            return build(&mut source);
         }
-        in_memory(&mut source, &self.options, self.watcher())
+        build(&mut Starts::new(Box::new(source), "input", false, true)?)
     }
 
     fn watcher(&self) -> &'o dyn Observer {

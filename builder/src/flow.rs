@@ -26,14 +26,29 @@ pub(crate) fn build(
     observer: &dyn Observer,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
+    let schema = source.schema().clone();
+    published(&schema, target, options, observer, storage, |publication, watch| {
+        write(publication, source, options, watch, storage)
+    })
+}
+
+/// Publishes a file of this schema, which `write` writes.
+pub(crate) fn published(
+    schema: &Schema,
+    target: &Path,
+    options: &BuildOptions,
+    observer: &dyn Observer,
+    storage: &dyn Storage,
+    write: impl FnOnce(&Publication<'_>, &Watch<'_>) -> Result<Summary, BuildError>,
+) -> Result<Summary, BuildError> {
     let watch = &Watch::new(observer);
     watch.check()?;
-    check(&source.schema().clone(), options)?;
+    check(schema, options)?;
     // Take the lock before the first tuple is read.
     let rules = Rules::index(options.inputs.clone(), options.force);
     let publication = Publication::begin(storage, target, rules)?;
     generations::may_keep(&publication, Keep::of(options.keep))?;
-    let summary = write(&publication, source, options, watch, storage)?;
+    let summary = write(&publication, watch)?;
     let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
     Ok(Summary { kept, left, ..summary })
 }

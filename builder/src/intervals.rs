@@ -34,6 +34,19 @@ pub fn with_row(record: &Record) -> Result<Record, pleach_format::record::Record
     Record::new(record.fields().iter().cloned().chain([row]).collect())
 }
 
+/// Keeps the error for two intervals that overlap, and returns what stops the source.
+fn refuse(first: String, second: String, refused: &mut Option<BuildError>) -> SourceError {
+    let what = format!("intervals overlap: {first} and {second}");
+    *refused = Some(BuildError::Overlap { first, second });
+    SourceError {
+        input: "intervals".to_owned(),
+        place: String::new(),
+        what,
+        advice: String::new(),
+        cause: None,
+    }
+}
+
 /// An interval of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Interval {
@@ -102,8 +115,7 @@ impl<'a> Disjoint<'a> {
         }
         let (at, mut buffer) = (self.at, [0; 16]);
         self.at += 1;
-        let start = element(&self.chunk.keys, at, true, &mut buffer);
-        let start = start.iter().fold(0, |word, &byte| word << 8 | u128::from(byte));
+        let start = self.chunk.keys.word(at);
         let mut value = element(&self.chunk.values, at, false, &mut buffer).to_vec();
         let row = value.split_off(value.len().saturating_sub(ROW_BYTES));
         let row = row.try_into().map_or(0, u64::from_le_bytes);
@@ -169,10 +181,7 @@ impl<'a> Disjoint<'a> {
             if self.overlap == Overlap::Error {
                 if let Some(open) = self.open.take_if(|open| open.last >= new.start) {
                     let (first, second) = (self.shown(&open), self.shown(&new));
-                    let what = format!("intervals overlap: {first} and {second}");
-                    self.refused = Some(BuildError::Overlap { first, second });
-                    let (input, place, advice) = ("intervals".to_owned(), String::new(), String::new());
-                    return Err(SourceError { input, place, what, advice, cause: None });
+                    return Err(refuse(first, second, &mut self.refused));
                 }
                 out.extend(self.open.replace(new));
                 continue;
@@ -256,18 +265,14 @@ impl Source for Checked<'_> {
         self.source.next_chunk(chunk, tuples_max)?;
         let mut buffer = [0; 16];
         for at in 0..chunk.len() {
-            let start = element(&chunk.keys, at, true, &mut buffer);
-            let start = start.iter().fold(0, |word, &byte| word << 8 | u128::from(byte));
+            let start = chunk.keys.word(at);
             let last = self.ends.word(element(&chunk.values, at, false, &mut buffer));
             let is_after = self.last.is_none_or(|(_, before)| before < start);
             if !is_after || last < start {
                 let text = self.schema.key_text();
                 let shown = |(start, last)| format!("{} to {}", text.word(start), text.word(last));
                 let (first, second) = (shown(self.last.unwrap_or((start, last))), shown((start, last)));
-                let what = format!("intervals overlap: {first} and {second}");
-                self.refused = Some(BuildError::Overlap { first, second });
-                let (input, place, advice) = ("intervals".to_owned(), String::new(), String::new());
-                return Err(SourceError { input, place, what, advice, cause: None });
+                return Err(refuse(first, second, &mut self.refused));
             }
             self.last = Some((start, last));
         }

@@ -102,6 +102,16 @@ impl Column {
         if value.is_bytes() { Self::Bytes(Strings::default()) } else { Self::with_width(value.bytes()) }
     }
 
+    /// Returns a word, widened; 0 of a column without words.
+    pub(crate) fn word(&self, at: usize) -> u128 {
+        match self {
+            Self::U32(words) => words[at].into(),
+            Self::U64(words) => words[at].into(),
+            Self::U128(words) => words[at],
+            Self::None | Self::Bytes(_) => 0,
+        }
+    }
+
     /// Creates an empty column for words of `bytes` bytes (0, 4, 8 or 16).
     #[must_use]
     pub fn with_width(bytes: usize) -> Self {

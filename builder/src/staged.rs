@@ -6,10 +6,9 @@ use crate::intervals::Disjoint;
 use crate::layout::Layout;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
-use crate::publish::{Descent, Output, Publication, Rules};
+use crate::publish::{Descent, Output, Publication};
 use crate::rebuild::base::Base;
 use crate::rebuild::compact::source_of;
-use crate::rebuild::generations::{self, Keep, Kept};
 use crate::source::{Intervals, Source};
 use crate::storage::Storage;
 use pleach_format::FormatError;
@@ -26,12 +25,21 @@ pub(crate) fn build(
     let Some(Intervals::Rows { is_counted }) = source.schema().interval else {
         return flow::build(source, target, options, observer, storage);
     };
-    let watch = &Watch::new(observer);
-    watch.check()?;
-    // Take the lock before the first tuple is read.
-    let publication =
-        Publication::begin(storage, target, Rules::index(options.inputs.clone(), options.force))?;
-    generations::may_keep(&publication, Keep::of(options.keep))?;
+    let schema = source.schema().published();
+    flow::published(&schema, target, options, observer, storage, |publication, watch| {
+        in_stages(publication, source, is_counted, options, watch, storage)
+    })
+}
+
+/// Sorts intervals into a temporary file, and writes disjoint ones of them.
+fn in_stages(
+    publication: &Publication<'_>,
+    source: &mut dyn Source,
+    is_counted: bool,
+    options: &BuildOptions,
+    watch: &Watch<'_>,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
     let folder = options.temp_dir.as_deref().unwrap_or(publication.folder());
     let failed = |error| BuildError::io("creating a temporary file", folder, error);
     let stage = storage.create_spill(folder).map_err(failed)?;
@@ -47,9 +55,8 @@ pub(crate) fn build(
         base.corrupt(FormatError::Corrupt { what: "META", offset: 0, rule, found: 0 })
     })?;
     let second = BuildOptions { sorted: true, ..options.clone() };
-    let written = flow::write(&publication, &mut disjoint, &second, watch, storage);
+    let written = flow::write(publication, &mut disjoint, &second, watch, storage);
     let written = written.map_err(|error| disjoint.refused.take().unwrap_or(error))?;
-    let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
     let Summary { rows, sorted_input, runs, .. } = sorted;
-    Ok(Summary { rows, sorted_input, runs, kept, left, ..written })
+    Ok(Summary { rows, sorted_input, runs, ..written })
 }

@@ -75,16 +75,6 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// Returns a word of a key column.
-fn word(keys: &Column, at: usize) -> u128 {
-    match keys {
-        Column::U32(words) => words[at].into(),
-        Column::U64(words) => words[at].into(),
-        Column::U128(words) => words[at],
-        Column::None | Column::Bytes(_) => 0,
-    }
-}
-
 impl Source for Starts<'_> {
     fn schema(&self) -> &Schema {
         &self.schema
@@ -97,7 +87,7 @@ impl Source for Starts<'_> {
         let (mut values, mut value) = (Strings::default(), Vec::new());
         for at in 0..held.len() {
             self.rows += 1;
-            let start = word(&held.keys, at);
+            let start = held.keys.word(at);
             match &held.values {
                 Column::U32(words) => self.value(start, &words[at].to_le_bytes(), &mut value)?,
                 Column::U64(words) => self.value(start, &words[at].to_le_bytes(), &mut value)?,
