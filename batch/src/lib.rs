@@ -46,6 +46,7 @@ mod nulls;
 mod numbers;
 mod parsed;
 mod pool;
+mod prefix;
 #[cfg(feature = "relation")]
 pub mod relation;
 mod room;

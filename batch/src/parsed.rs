@@ -121,6 +121,32 @@ impl Texts for Strings<'_> {
 }
 
 impl Parsed {
+    /// Makes room for keys that are byte strings, or else unsigned numbers.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn of_type(is_bytes: bool, count: usize) -> Self {
+        let elements = match is_bytes {
+            true => Elements::Bytes(Vec::new(), vec![0]),
+            false => Elements::Unsigned(Vec::with_capacity(count)),
+        };
+        Self { elements, valid: vec![0; count.div_ceil(8)] }
+    }
+
+    /// Adds key number `at`, above that of the last one; those between them are nulls.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn put(&mut self, at: usize, element: Element) {
+        self.fill(at);
+        self.elements.push(element);
+        self.valid[at / 8] |= 1 << (at % 8);
+    }
+
+    /// Adds nulls until there are `count` keys.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn fill(&mut self, count: usize) {
+        while self.len() < count {
+            self.elements.push_null();
+        }
+    }
+
     /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {

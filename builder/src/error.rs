@@ -109,6 +109,16 @@ pub enum BuildError {
         /// Type of the keys.
         key_type: KeyType,
     },
+    /// A file to be changed or merged has keys that are shorter than those they stand for.
+    #[error(
+        "{}: its keys are shorter than those they stand for, so that a change may meet another key: permit it with \
+         --approximate, or build the file again",
+        path.display()
+    )]
+    Approximate {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file to be rebuilt or compacted is not a readable Pleach file.
     #[error("{}: {source}", path.display())]
     Base {

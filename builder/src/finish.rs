@@ -18,6 +18,7 @@ use pleach_format::section::{
     ARRAY_ALIGN, Entry, Parameters, SECTION_ALIGN, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table,
 };
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_prefix};
+use pleach_format::version::APPROXIMATE;
 use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, line_parameters, spine_parameters};
 use pleach_format::{KeyType, ValueType};
 
@@ -125,6 +126,9 @@ pub(crate) fn finish<W: KeyLane>(
 
     let table = encode_table(&entries);
     let mut block = Superblock::new(head.key_type, head.value_type);
+    if !head.meta.approximate.is_empty() {
+        block.reader_features = APPROXIMATE.into();
+    }
     block.file_id = file_id;
     block.generation = head.descent.generation.into();
     block.lineage = head.descent.lineage;

@@ -146,6 +146,7 @@ fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
         value_logical: value(&schema.value_logical),
         layout: if layout == Layout::default() { String::new() } else { layout.to_string() },
         interval: if schema.interval == Some(Intervals::Disjoint) { INCLUSIVE.into() } else { String::new() },
+        approximate: schema.approximate.map(|distinct| distinct.to_string()).unwrap_or_default(),
     };
     for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
         if text.len() > TEXT_BYTES_MAX {

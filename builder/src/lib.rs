@@ -43,6 +43,7 @@ mod layout;
 mod limits;
 mod lines;
 mod lock;
+mod lossy;
 mod nodes;
 pub mod observe;
 pub mod options;

@@ -268,6 +268,20 @@ pub struct Schema {
     pub rows: Option<u64>,
     /// Keys begin intervals, and the first field of each value, a record, is the last key of its interval.
     pub interval: Option<Intervals>,
+    /// Keys are texts, of which the file gets shorter keys.
+    pub derived: Option<Derived>,
+    /// Number of different keys, if they are shorter than those they stand for.
+    pub approximate: Option<u64>,
+}
+
+/// What becomes of keys that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Derived {
+    /// A hash of 64 bits, which is another one for every other key of the source.
+    Hash,
+    /// The shortest prefix, the same number of letters or hexadecimal digits for all keys, that is another one for
+    /// every other key of the source.
+    Prefix,
 }
 
 /// The intervals of a source.
@@ -283,14 +297,36 @@ pub enum Intervals {
     Disjoint,
 }
 
+impl Derived {
+    /// Returns what a key type of this name makes of texts: `hash64` or `prefix:auto`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "hash64" => Some(Self::Hash),
+            "prefix:auto" => Some(Self::Prefix),
+            _ => None,
+        }
+    }
+}
+
 impl Schema {
     /// Creates a schema of columns without names and logical types.
     #[must_use]
     pub fn plain(key_type: KeyType, value_type: ValueType, rows: Option<u64>) -> Self {
         let (key_name, value_name) = (String::new(), String::new());
         let (key_logical, value_logical) = (String::new(), String::new());
-        let interval = None;
-        Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows, interval }
+        Self {
+            key_type,
+            value_type,
+            key_name,
+            value_name,
+            key_logical,
+            value_logical,
+            rows,
+            interval: None,
+            derived: None,
+            approximate: None,
+        }
     }
 
     /// Returns the meaning of the keys.

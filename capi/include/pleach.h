@@ -264,7 +264,7 @@ typedef struct {
    */
   size_t size;
   /*
-   Name of the key column; the first by default.
+   Name of the key column; the first by default. Several, separated by commas, make a composite key.
    */
   const char *key;
   /*
@@ -273,6 +273,7 @@ typedef struct {
   const char *value;
   /*
    Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
+   Those of the parts of a composite key are separated by commas.
    */
   const char *key_type;
   /*
@@ -642,6 +643,20 @@ pleach_status pleach_upper_bound(const pleach_index *index,
                                  const pleach_keys *keys,
                                  uint64_t *ranks,
                                  size_t ranks_count);
+
+/*
+ Finds the ranks of the tuples whose keys begin with each prefix: from `first` to the one before `end`. Prefixes are
+ texts or bytes: as the keys are, or digits, bases, networks of addresses, or the first parts of composite keys.
+
+ The caller guarantees:
+ `index` is open; `prefixes` describes arrays that live during the call; `first` and `end` have `ranks_count`
+ numbers each, which nobody else uses.
+ */
+pleach_status pleach_prefix(const pleach_index *index,
+                            const pleach_keys *prefixes,
+                            uint64_t *first,
+                            uint64_t *end,
+                            size_t ranks_count);
 
 /*
  Counts the tuples with `low <= key < high`, for each pair of keys.

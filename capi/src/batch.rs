@@ -1,7 +1,7 @@
 //! Batches into the caller's buffers.
 
 use crate::index::pleach_index;
-use crate::keys::{pleach_keys, with_keys};
+use crate::keys::{pleach_keys, with_keys, with_texts};
 use crate::memory::{given, put, slice, slice_mut};
 use crate::status::{Failure, Result, guard, input, pleach_status};
 use pleach_batch::{Bound, Column, Found, Gathered, Shared, Values};
@@ -211,6 +211,34 @@ pub unsafe extern "C" fn pleach_upper_bound(
 ) -> pleach_status {
     // SAFETY: the caller guarantees the same.
     unsafe { bounds(index, keys, Bound::Upper, ranks, ranks_count) }
+}
+
+/// Finds the ranks of the tuples whose keys begin with each prefix: from `first` to the one before `end`. Prefixes are
+/// texts or bytes: as the keys are, or digits, bases, networks of addresses, or the first parts of composite keys.
+///
+/// # Safety
+/// `index` is open; `prefixes` describes arrays that live during the call; `first` and `end` have `ranks_count`
+/// numbers each, which nobody else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_prefix(
+    index: *const pleach_index,
+    prefixes: *const pleach_keys,
+    first: *mut u64,
+    end: *mut u64,
+    ranks_count: usize,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the index and the ranks.
+        let (index, first, end) = unsafe {
+            (
+                given(index, "index")?,
+                slice_mut(first, ranks_count, "first")?,
+                slice_mut(end, ranks_count, "end")?,
+            )
+        };
+        // SAFETY: the caller guarantees the prefixes.
+        unsafe { with_texts(prefixes, |texts| Ok(index.table.prefix(texts, first, end, &index.pool())?)) }
+    })
 }
 
 /// Counts the tuples with `low <= key < high`, for each pair of keys.

@@ -118,6 +118,39 @@ pub(crate) unsafe fn with_keys<R>(
     keys: *const pleach_keys,
     ask: impl FnOnce(&Keys<'_>, usize) -> Result<R>,
 ) -> Result<R> {
+    // SAFETY: the caller guarantees the same.
+    unsafe { with(Some(table), keys, ask) }
+}
+
+/// Calls `ask` with texts or bytes of the caller as they are.
+///
+/// # Safety
+/// As [`with_keys`].
+pub(crate) unsafe fn with_texts<R>(
+    keys: *const pleach_keys,
+    ask: impl FnOnce(&dyn Texts) -> Result<R>,
+) -> Result<R> {
+    // SAFETY: the caller guarantees the same.
+    unsafe {
+        with(None, keys, |keys, _| match keys {
+            Keys::Texts(texts) => ask(*texts),
+            Keys::Numbers(_) => {
+                let text = "prefixes.key_type must be PLEACH_BYTES or PLEACH_UTF8: numbers are no prefixes";
+                Err(Failure(pleach_status::PLEACH_TYPES, text.to_owned()))
+            }
+        })
+    }
+}
+
+/// Does the work of both; texts stay as they are without a table.
+///
+/// # Safety
+/// As [`with_keys`].
+unsafe fn with<R>(
+    table: Option<&Table>,
+    keys: *const pleach_keys,
+    ask: impl FnOnce(&Keys<'_>, usize) -> Result<R>,
+) -> Result<R> {
     // SAFETY: the caller guarantees the structure.
     let number = unsafe { type_number(keys) };
     if number > pleach_type::PLEACH_UTF8 as u32 {
@@ -173,8 +206,8 @@ pub(crate) unsafe fn with_keys<R>(
     }
     let strings = Strings { data, offsets, nulls };
     // Texts of a logical type are addresses, dates or digits; bytes are what the file has.
-    let parsed = match keys.key_type {
-        pleach_type::PLEACH_UTF8 => table.parsed(&strings)?,
+    let parsed = match (keys.key_type, table) {
+        (pleach_type::PLEACH_UTF8, Some(table)) => table.parsed(&strings)?,
         _ => None,
     };
     match parsed {

@@ -3,8 +3,9 @@
 use crate::memory::{options, put, text};
 use crate::status::{Result, input};
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions};
+use pleach_builder::source::Derived;
 use pleach_builder::{BuildOptions, Layout, Observer, Overlap, Phase, Unique};
-use pleach_format::logical::Logical;
+use pleach_format::logical::{Logical, part_type, type_list};
 use pleach_input::{InputOptions, Interval, Nulls};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -23,11 +24,12 @@ pub type pleach_progress =
 pub struct pleach_build_options {
     /// Size of this structure in bytes.
     pub size: usize,
-    /// Name of the key column; the first by default.
+    /// Name of the key column; the first by default. Several, separated by commas, make a composite key.
     pub key: *const c_char,
     /// Name of the value column; the second by default. Several, separated by commas, make a record.
     pub value: *const c_char,
     /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
+    /// Those of the parts of a composite key are separated by commas.
     pub key_type: *const c_char,
     /// Type of the values.
     pub value_type: *const c_char,
@@ -141,6 +143,9 @@ fn types<T>(
     }
     match Logical::of_name(&text) {
         Some(logical) => Ok((words(&logical).and_then(|words| plain(&words)), Some(logical))),
+        None if name == "key_type" && type_list(&text).iter().all(|name| part_type(name).is_ok()) => {
+            Ok((None, None))
+        }
         None => {
             Err(input(format!("options.{name} is \"{text}\": use a type such as u64, utf8 or timestamp[us]")))
         }
@@ -160,6 +165,10 @@ impl Options {
         let (name, given) = ("key_type", read(plain.key_type, "key_type")?);
         let is_network = given.as_deref() == Some("cidr");
         let given = if is_network { Some("ip".to_owned()) } else { given };
+        let derived = given.as_deref().and_then(Derived::from_name);
+        let given = if derived.is_some() { Some("utf8".to_owned()) } else { given };
+        let names = given.as_deref().map(type_list).unwrap_or_default();
+        let part_types = names.iter().filter_map(|name| part_type(name).ok()).collect();
         let (key_type, key_logical) = types(given, name, reader::KeyType::from_name, Logical::key_words)?;
         let ends = [("inclusive", false), ("exclusive", true)];
         let end = read(plain.interval, "interval")?;
@@ -187,6 +196,8 @@ impl Options {
                 no_header: plain.no_header != 0,
                 key_type,
                 key_logical,
+                derived,
+                part_types,
                 value_type,
                 value_logical,
                 nulls,

@@ -54,6 +54,7 @@ macro_rules! offset_in {
     };
 }
 
+pub mod approximate;
 mod bits;
 pub mod btree;
 mod cache_line;

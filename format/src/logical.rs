@@ -18,14 +18,18 @@ use core::fmt;
 
 mod address;
 mod bases;
+mod composite;
 mod digits;
 mod element;
+mod lossy;
 mod text;
 mod unit;
 
 pub use address::{both_of_v6, v6_of_both};
 pub use bases::canonical;
+pub use composite::{Composite, CompositeError, PARTS_MAX, Part, Parts, part_type, type_list};
 pub use element::Element;
+pub use lossy::{first_letters, hash_of, hash128};
 pub use text::{Form, TextError};
 pub use unit::Unit;
 
@@ -75,6 +79,12 @@ pub enum Logical {
     /// The first digits of a text of hexadecimal digits: so many of them, a number of up to 32 digits, or else
     /// a byte string.
     HexDigits(u32),
+    /// The hash of a text: see [`hash_of`]. The number says by how many bytes it is turned.
+    Hash64(u8),
+    /// The first letters of a text, so many.
+    Prefix(u32),
+    /// Several columns as one key.
+    Composite(Composite),
     /// A record, whose fields have a type each; the text is that of META.
     Record(String),
     /// A type of a later version; the text is that of META.
@@ -88,6 +98,9 @@ impl Logical {
         match text {
             "" => Self::Plain,
             _ if Record::is_meant(text) => Self::Record(text.to_owned()),
+            _ if text.starts_with("composite<") => {
+                Composite::parse(text).map_or_else(|| Self::Unknown(text.to_owned()), Self::Composite)
+            }
             // Each type has exactly one text: `Decimal128(+5, 02)` is unknown.
             _ => Self::parsed(text)
                 .filter(|known| known.meta() == text)
@@ -111,6 +124,9 @@ impl Logical {
             "Dna2" => Self::Dna2 { is_canonical: !arguments.is_empty() },
             "Hex" if arguments.is_empty() => Self::Hex,
             "Hex" => Self::HexDigits(digit_count(arguments)?),
+            "Hash64" if arguments.is_empty() => Self::Hash64(0),
+            "Hash64" => Self::Hash64(arguments.parse().ok().filter(|turn| (1..16).contains(turn))?),
+            "Prefix" => Self::Prefix(arguments.parse().ok().filter(|&letters| letters > 0)?),
             "Time32" => Self::Time32(unit(arguments)?),
             "Time64" => Self::Time64(unit(arguments)?),
             "Duration" => Self::Duration(unit(arguments)?),
@@ -156,6 +172,10 @@ impl Logical {
             Self::Dna2 { is_canonical: true } => "Dna2(Canonical)".to_owned(),
             Self::Hex => "Hex".to_owned(),
             Self::HexDigits(count) => format!("Hex({count})"),
+            Self::Hash64(0) => "Hash64".to_owned(),
+            Self::Hash64(turn) => format!("Hash64({turn})"),
+            Self::Prefix(letters) => format!("Prefix({letters})"),
+            Self::Composite(composite) => composite.to_string(),
             Self::Record(text) | Self::Unknown(text) => text.clone(),
         }
     }
@@ -244,6 +264,9 @@ impl Logical {
             Self::Dna2 { is_canonical: true } => "dna2:canonical".to_owned(),
             Self::Hex => "hex".to_owned(),
             Self::HexDigits(count) => format!("hex:{count}"),
+            Self::Hash64(_) => "hash64".to_owned(),
+            Self::Prefix(letters) => format!("prefix:{letters}"),
+            Self::Composite(composite) => composite.type_name(),
             Self::Record(text) | Self::Unknown(text) => text.clone(),
         }
     }
@@ -262,7 +285,10 @@ impl Logical {
             Self::HexDigits(9..=16) => "u64",
             Self::Uuid | Self::Ipv6 | Self::Ip | Self::Dna2 { .. } | Self::HexDigits(17..=32) => "u128",
             Self::Hex => "bytes",
+            Self::Hash64(_) => "u64",
+            Self::Prefix(_) => "utf8",
             Self::HexDigits(count) => return Some(format!("bytes{}", count / 2)),
+            Self::Composite(composite) => return Some(composite.parts().key_words()),
             Self::Plain | Self::Record(_) | Self::Unknown(_) => return None,
         };
         Some(name.to_owned())
@@ -272,6 +298,9 @@ impl Logical {
     /// bytes for numbers of 128 bits.
     #[must_use]
     pub fn value_words(&self) -> Option<String> {
+        if matches!(self, Self::Composite(_) | Self::Hash64(_) | Self::Prefix(_)) {
+            return None;
+        }
         self.key_words().map(|name| if name == "u128" { "bytes16".to_owned() } else { name })
     }
 
@@ -302,6 +331,9 @@ impl Logical {
             Self::Dna2 { is_canonical } => Form::Bases(*is_canonical),
             Self::Hex => Form::Hex,
             Self::HexDigits(count) => Form::Digits(*count),
+            Self::Hash64(turn) => Form::Hash(*turn),
+            Self::Prefix(letters) => Form::Letters(*letters),
+            Self::Composite(composite) => Form::Composite(composite.parts()),
             Self::Plain | Self::Record(_) | Self::Unknown(_) => return None,
         })
     }
@@ -330,7 +362,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Type of the words of a column, and their meaning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meaning {
     /// Name of the type of the words or byte strings.
     pub words: String,
@@ -363,6 +395,7 @@ impl fmt::Display for Meaning {
         match &self.logical {
             Logical::Plain => f.write_str(&self.words),
             Logical::Record(text) => f.write_str(text),
+            Logical::Composite(composite) => f.write_str(&composite.type_name()),
             logical => write!(f, "{} {}", self.words, logical),
         }
     }
@@ -481,6 +514,10 @@ pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
         }
         (Logical::Decimal { scale: from, .. }, Logical::Decimal { scale: to, .. }) => {
             power(i32::from(*to) - i32::from(*from))
+        }
+        // Names do not matter.
+        (Logical::Composite(from), Logical::Composite(to)) => {
+            (from.parts() == to.parts()).then_some(Ratio::ONE)
         }
         (Logical::Record(from), Logical::Record(to)) => is_one_record(from, to).then_some(Ratio::ONE),
         (from, to) => (from == to).then_some(Ratio::ONE),

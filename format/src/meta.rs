@@ -22,6 +22,9 @@ pub struct Meta {
     /// `inclusive` if keys begin intervals, and the first field of each value is the last key of its interval;
     /// empty if keys are keys. See [`crate::interval`].
     pub interval: String,
+    /// Number of different keys, in decimal digits, if the keys of the file are shorter than those they stand for;
+    /// else empty. See [`crate::approximate`].
+    pub approximate: String,
 }
 
 /// Maximum bytes of the text of a record.
@@ -31,7 +34,7 @@ pub const TEXT_BYTES_MAX: usize = 1 << 16;
 pub const META_BYTES_MAX: u64 = 1 << 20;
 
 impl Meta {
-    fn records(&self) -> [(u16, &str); 6] {
+    fn records(&self) -> [(u16, &str); 7] {
         [
             (1, &self.key_name),
             (2, &self.value_name),
@@ -39,6 +42,7 @@ impl Meta {
             (4, &self.value_logical),
             (5, &self.layout),
             (6, &self.interval),
+            (7, &self.approximate),
         ]
     }
 
@@ -79,6 +83,7 @@ impl Meta {
                 4 => meta.value_logical = text,
                 5 => meta.layout = text,
                 6 => meta.interval = text,
+                7 => meta.approximate = text,
                 _ => {}
             }
             rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();

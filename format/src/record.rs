@@ -182,13 +182,7 @@ impl Field {
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut letters = self.name.chars();
-        let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
-        if starts && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-            f.write_str(&self.name)?;
-        } else {
-            quoted(&self.name, f)?;
-        }
+        put_name(&self.name, f)?;
         write!(f, ": {}", self.kind)?;
         if !self.logical.is_empty() {
             f.write_char(' ')?;
@@ -198,8 +192,19 @@ impl fmt::Display for Field {
     }
 }
 
+/// Writes a name, between quotes unless it is a plain word.
+pub(crate) fn put_name(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut letters = name.chars();
+    let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    if starts && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        f.write_str(name)
+    } else {
+        quoted(name, f)
+    }
+}
+
 /// Writes a text between quotes, with a backslash before each quote and backslash in it.
-fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('"')?;
     for letter in text.chars() {
         if matches!(letter, '"' | '\\') {
@@ -494,7 +499,7 @@ impl fmt::Display for Record {
 }
 
 /// Reads the name at the start of `text`. Returns it with the rest.
-fn name(text: &str) -> Option<(String, &str)> {
+pub(crate) fn name(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         return unquoted(text);
     }
@@ -503,7 +508,7 @@ fn name(text: &str) -> Option<(String, &str)> {
 }
 
 /// Reads the quoted text at the start of `text`. Returns it with the rest.
-fn unquoted(text: &str) -> Option<(String, &str)> {
+pub(crate) fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut letters = text.strip_prefix('"')?.char_indices();
     let mut plain = String::new();
     while let Some((at, letter)) = letters.next() {

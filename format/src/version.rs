@@ -9,8 +9,10 @@ pub const VERSION_MINOR: u16 = 11;
 /// Development mark in all 0.n files: `DEVL`.
 pub const DEVELOPMENT: u32 = u32::from_le_bytes(*b"DEVL");
 
-/// Features that a reader must know. This version defines none.
-pub const READER_FEATURES: u64 = 0;
+/// Feature of files whose keys are shorter than those they stand for: see [`crate::approximate`].
+pub const APPROXIMATE: u64 = 1;
+/// Features that a reader must know.
+pub const READER_FEATURES: u64 = APPROXIMATE;
 /// Features that a writer (rebuild, salvage) must know. This version defines none.
 pub const WRITER_FEATURES: u64 = 0;
 

@@ -178,7 +178,9 @@ impl BatchSource {
         };
         let fields = self.fields.iter_mut().flat_map(|(_, lanes)| lanes);
         for lane in self.value.iter_mut().chain(fields) {
-            lane.take(&batch, &self.ops, &self.nulls, &self.input, self.rows)?;
+            let (ops, nulls) =
+                if lane.wanted.target.key { (&[][..], keys) } else { (&self.ops[..], &self.nulls) };
+            lane.take(&batch, ops, nulls, &self.input, self.rows)?;
         }
         self.skips = None;
         if self.nulls == Nulls::Skip {
@@ -331,10 +333,14 @@ impl Source for BatchSource {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        prepare(chunk, &self.schema);
+        let first = self.fields.as_ref().and_then(|(fields, _)| fields.first_part());
+        prepare(chunk, &self.schema, first);
         let tuples_max = self.fields.as_ref().map_or(tuples_max, |(fields, _)| fields.tuples_max(tuples_max));
         self.kept.clear();
-        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
+        let held = |fields: &Option<(Fields, Vec<Lane>)>| {
+            fields.as_ref().map_or(0, |(fields, _)| fields.held_bytes())
+        };
+        while chunk.len() < tuples_max && held_bytes(chunk) + held(&self.fields) < CHUNK_BYTES {
             if self.next == self.length && !self.advance()? {
                 break;
             }
@@ -352,7 +358,8 @@ impl Source for BatchSource {
                 }
                 count = count.min(run(true));
             }
-            for lane in std::iter::once(&self.key).chain(&self.value) {
+            let lanes = self.fields.iter().flat_map(|(_, lanes)| lanes);
+            for lane in std::iter::once(&self.key).chain(&self.value).chain(lanes) {
                 if let Some(strings) = ArrayStrings::new(&lane.array, self.next, count) {
                     count = strings.prefix(CHUNK_BYTES);
                 }
@@ -376,7 +383,7 @@ impl Source for BatchSource {
             self.rows += count as u64;
         }
         if let Some((fields, _)) = &mut self.fields {
-            fields.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), &mut chunk.values)?;
+            fields.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), chunk)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Several value columns as one record.
+//! Several value columns as one record, and the columns of a composite key.
 //!
 //! Each column is read like a value of its own; narrow integers are read as 32-bit ones, as elsewhere. For
 //! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]).
@@ -9,17 +9,25 @@ use crate::kind::{Kind, Target, Wanted, empty};
 use crate::logical::Natural;
 use crate::names::Names;
 use crate::options::InputOptions;
+use crate::parts::Parts;
 use crate::problem::{fault, place, problem};
-use pleach_builder::{Column, Schema, SourceError};
+use pleach_builder::{Chunk, Column, Schema, SourceError};
 use pleach_format::interval::field_of as field_of_key;
 use pleach_format::logical::Form;
 use pleach_format::record::{Field, FieldKind, Record};
 use pleach_format::{KeyType, Logical};
 
-/// The columns of a record, and elements that were read but not packed.
+/// The columns of a record and of a composite key, and elements that were read but not packed.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    record: Record,
+    /// `None` if values are no records.
+    record: Option<Record>,
+    /// Composite keys: the key column of the input is the first part, and the first columns here are the others.
+    parts: Option<Parts>,
+    /// Label of the first part.
+    first: String,
+    /// Number of the columns that are parts of keys.
+    part_count: usize,
     pub(crate) columns: Vec<Wanted>,
     pub(crate) held: Vec<Column>,
     packed: Vec<u8>,
@@ -111,46 +119,106 @@ impl Fields {
                 .map_err(|error| problem(input, "", fault(error.what(), error.advice())))?,
         };
         let held = chosen.iter().map(|column| empty(column.target)).collect();
-        Ok(Self { record, columns: chosen, held, packed: Vec::new() })
+        let (record, columns) = (Some(record), chosen);
+        Ok(Self {
+            record,
+            parts: None,
+            first: String::new(),
+            part_count: 0,
+            columns,
+            held,
+            packed: Vec::new(),
+        })
     }
 
-    /// Stores the record in the schema of an input.
+    /// Adds the other columns of a composite key, whose first one is called `first`, to those of a record, if
+    /// there is one.
+    pub(crate) fn with_parts(fields: Option<Self>, parts: Parts, others: Vec<Wanted>, first: &str) -> Self {
+        let part_count = others.len();
+        let (record, values, held) = match fields {
+            Some(fields) => (fields.record, fields.columns, fields.held),
+            None => (None, Vec::new(), Vec::new()),
+        };
+        let of_parts = others.iter().map(|other| Column::for_key(other.target.kind.key_type()));
+        Self {
+            record,
+            parts: Some(parts),
+            first: first.to_owned(),
+            part_count,
+            held: of_parts.chain(held).collect(),
+            columns: others.into_iter().chain(values).collect(),
+            packed: Vec::new(),
+        }
+    }
+
+    /// Stores the record and the composite key in the schema of an input.
     pub(crate) fn describe(&self, schema: &mut Schema) {
-        schema.value_type = self.record.storage();
-        schema.value_name.clear();
-        schema.value_logical = self.record.to_string();
+        if let Some(record) = &self.record {
+            schema.value_type = record.storage();
+            schema.value_name.clear();
+            schema.value_logical = record.to_string();
+        }
+        if let Some(parts) = &self.parts {
+            parts.describe(schema);
+        }
+    }
+
+    /// Returns the type of the first part of composite keys.
+    pub(crate) fn first_part(&self) -> Option<KeyType> {
+        self.parts.as_ref().map(|parts| parts.first)
+    }
+
+    /// Returns the columns of values.
+    pub(crate) fn values(&self) -> &[Wanted] {
+        &self.columns[self.part_count..]
     }
 
     /// Limits the tuples of a chunk to those that are packed at once.
     pub(crate) fn tuples_max(&self, tuples_max: usize) -> usize {
-        tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
+        let bytes = self.record.as_ref().map_or(1, Record::bytes);
+        tuples_max.min((CHUNK_BYTES / bytes).max(1))
     }
 
-    /// Moves the elements that were read into `out`; `row_of` returns the row of an element.
+    /// Returns the bytes of the strings that are not packed yet.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let bytes =
+            |column: &Column| if let Column::Bytes(strings) = column { strings.data_bytes() } else { 0 };
+        self.held.iter().map(bytes).sum()
+    }
+
+    /// Makes keys and values of a chunk of the elements that were read; `row_of` returns the row of an element.
     pub(crate) fn pack(
         &mut self,
         input: &str,
         row_of: impl Fn(usize) -> u64,
-        out: &mut Column,
+        chunk: &mut Chunk,
     ) -> Result<(), SourceError> {
-        let rows = self.held.first().map_or(0, Column::len);
-        let stride = self.record.bytes();
+        let (others, values) = self.held.split_at_mut(self.part_count);
+        if let Some(parts) = &self.parts {
+            let labels = self.columns[..self.part_count].iter().map(|column| column.label.as_str());
+            let labels: Vec<&str> = std::iter::once(self.first.as_str()).chain(labels).collect();
+            parts.join(input, &row_of, &mut chunk.keys, others, &labels)?;
+            others.iter_mut().for_each(Column::clear);
+        }
+        let Some(record) = &self.record else { return Ok(()) };
+        let rows = values.first().map_or(0, Column::len);
+        let stride = record.bytes();
         self.packed.clear();
         self.packed.resize(rows * stride, 0);
-        for (index, held) in self.held.iter_mut().enumerate() {
-            let kind = self.record.fields()[index].kind;
+        for (index, held) in values.iter_mut().enumerate() {
+            let kind = record.fields()[index].kind;
             let places = self.packed.chunks_exact_mut(stride);
-            let (at, end) = (self.record.offset(index), self.record.offset(index) + kind.bytes());
-            let places = places.map(|record| &mut record[at..end]);
+            let (at, end) = (record.offset(index), record.offset(index) + kind.bytes());
+            let places = places.map(|packed| &mut packed[at..end]);
             put(kind, held, places).map_err(|(at, number)| {
-                let column = &self.columns[index];
+                let column = &self.columns[self.part_count + index];
                 let text = format!("{number} does not fit {}", bounds(kind));
                 let fault = fault(text, "choose another type with --value-type");
                 problem(input, place(row_of(at), &column.label), fault)
             })?;
             held.clear();
         }
-        match out {
+        match &mut chunk.values {
             Column::U32(words) => {
                 words.extend(self.packed.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
             }

@@ -99,10 +99,12 @@ pub fn extension_metadata(logical: &Logical) -> Option<HashMap<String, String>> 
     Some(HashMap::from([(EXTENSION.0.to_owned(), name.to_owned()), (EXTENSION.1.to_owned(), metadata)]))
 }
 
-/// Reports whether Arrow arrays hold the texts of this type, since Arrow does not know what its words mean.
+/// Reports whether Arrow arrays hold the texts of this type, since Arrow does not know what its words mean. Composite
+/// keys are structs.
 #[must_use]
 pub fn is_text_in_arrow(logical: &Logical) -> bool {
-    logical.form().is_some_and(|form| !form.is_signed()) && *logical != Logical::Uuid
+    let is_other = matches!(logical, Logical::Uuid | Logical::Composite(_));
+    logical.form().is_some_and(|form| !form.is_signed()) && !is_other
 }
 
 /// Returns the logical type of an Arrow field whose type is an extension that Pleach writes.

@@ -8,15 +8,23 @@
 use crate::options::{InputOptions, Interval};
 use crate::problem::{fault, problem};
 use pleach_builder::SourceError;
-use pleach_format::ValueType;
+use pleach_format::{Logical, ValueType};
 use std::cell::RefCell;
 use std::ops::Deref;
 
 /// Columns that become the fields of a record, in its order.
 pub(crate) type FieldIndices = Vec<usize>;
 
-/// The key column, and the value column or the columns of a record, if there are values.
-pub(crate) type Choice = (usize, Option<usize>, Option<FieldIndices>);
+/// The key columns, and the value column or the columns of a record, if there are values.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// The key column, or the first one of a composite key.
+    pub(crate) key: usize,
+    /// The other columns of a composite key.
+    pub(crate) parts: Vec<usize>,
+    pub(crate) value: Option<usize>,
+    pub(crate) fields: Option<FieldIndices>,
+}
 
 /// The request to an input: the options, and the columns of the first input.
 #[derive(Debug)]
@@ -152,7 +160,12 @@ impl Names<'_> {
 
     /// Returns the value columns if there are several: those of a list that is not itself the name of a
     /// column.
-    fn choose_fields(self, input: &str, options: &InputOptions) -> Result<Option<FieldIndices>, SourceError> {
+    fn choose_fields(
+        self,
+        input: &str,
+        options: &InputOptions,
+        keys: usize,
+    ) -> Result<Option<FieldIndices>, SourceError> {
         if options.value_type == Some(ValueType::None) {
             return Ok(None);
         }
@@ -160,7 +173,7 @@ impl Names<'_> {
             && options.value.is_none()
         {
             let mut names = record.fields().iter().map(|field| &field.name);
-            let first = 1 + usize::from(options.changes);
+            let first = keys + usize::from(options.changes);
             // Fields from columns without names are named by their numbers.
             let nameless = record.fields().iter().all(|field| is_numbered(&field.name));
             let is_there = |name: &String| self.has(name);
@@ -200,15 +213,81 @@ impl Names<'_> {
         if let Some(interval) = options.interval.as_ref().filter(|_| !options.changes) {
             return self.choose_interval(input, options, interval);
         }
-        let fields = self.choose_fields(input, options)?;
+        let parts = self.choose_parts(input, options)?;
+        let fields = self.choose_fields(input, options, parts.len().max(1))?;
         let alone = InputOptions { value: None, ..options.clone() };
-        let (key, value) =
-            self.choose_one(input, if fields.is_some() { &alone } else { options }, &fields)?;
+        let options = if fields.is_some() { &alone } else { options };
+        let (key, value) = match parts.first() {
+            Some(&key) => (key, self.choose_behind(input, options, &fields, &parts)?),
+            None => self.choose_one(input, options, &fields)?,
+        };
         if fields.is_none() && !options.field_types.is_empty() {
             let text = "types of fields need several value columns: name them with --value a,b";
             return Err(problem(input, "", text));
         }
-        Ok((key, value.filter(|_| fields.is_none()), fields))
+        let parts = parts.into_iter().skip(1).collect();
+        Ok(Choice { key, parts, value: value.filter(|_| fields.is_none()), fields })
+    }
+
+    /// Chooses the columns of a composite key; none if the key is one column.
+    fn choose_parts(self, input: &str, options: &InputOptions) -> Result<Vec<usize>, SourceError> {
+        let known = match &options.key_logical {
+            Some(Logical::Composite(composite)) => Some(composite.columns()),
+            _ => None,
+        };
+        let list = options.key.as_deref().filter(|list| !self.has(list) && list.contains(','));
+        let columns: Vec<usize> = match (list, known) {
+            (Some(list), _) => {
+                list.split(',').map(|name| self.find(input, name.trim())).collect::<Result<_, _>>()?
+            }
+            (None, Some(columns)) if columns.iter().all(|(name, _)| self.has(name)) => {
+                columns.iter().map(|(name, _)| self.find(input, name)).collect::<Result<_, _>>()?
+            }
+            (None, Some(columns)) if matches!(self, Self::Numbered(_)) || self.goes_by_number(options) => {
+                let first = usize::from(options.changes);
+                (first..first + columns.len()).collect()
+            }
+            // The message names the missing one.
+            (None, Some(columns)) => {
+                columns.iter().map(|(name, _)| self.find(input, name)).collect::<Result<_, _>>()?
+            }
+            (None, None) => Vec::new(),
+        };
+        match known {
+            _ if columns.iter().any(|&column| column >= self.len()) => {
+                let text = fault("it has fewer columns than the key", self.list());
+                Err(problem(input, "", text))
+            }
+            Some(known) if known.len() != columns.len() => {
+                let text = format!("the key has {} columns, but {} are named", known.len(), columns.len());
+                Err(problem(input, "", fault(text, "name one for each with --key a,b")))
+            }
+            _ => Ok(columns),
+        }
+    }
+
+    /// Chooses the value column of a table with a composite key.
+    fn choose_behind(
+        self,
+        input: &str,
+        options: &InputOptions,
+        fields: &Option<FieldIndices>,
+        keys: &[usize],
+    ) -> Result<Option<usize>, SourceError> {
+        if options.value_type == Some(ValueType::None) || fields.is_some() {
+            return Ok(None);
+        }
+        let by_name = options.changes && matches!(self, Self::Named(_)) && !self.goes_by_number(options);
+        match options.value.as_deref() {
+            Some(wish) => self.find(input, wish).map(Some),
+            None if by_name => {
+                self.of_base(input, ("value", "--value"), options.value_name.as_deref()).map(Some)
+            }
+            None => {
+                let first = usize::from(options.changes);
+                Ok((first..self.len()).find(|index| !keys.contains(index)))
+            }
+        }
     }
 
     /// Chooses the column of the starts, and that of the ends with the columns of values.
@@ -232,7 +311,8 @@ impl Names<'_> {
             let text = fault("starts and ends are one column", "name another one with --interval");
             return Err(problem(input, "", text));
         }
-        Ok((key, None, Some(std::iter::once(end).chain(values).collect())))
+        let fields = Some(std::iter::once(end).chain(values).collect());
+        Ok(Choice { key, parts: Vec::new(), value: None, fields })
     }
 
     /// Chooses the key column, and the value column if there are values.
@@ -365,7 +445,7 @@ fn follow(
     first: &First,
     there: &[String],
 ) -> Result<Choice, SourceError> {
-    let (key, value, fields) = &first.choice;
+    let Choice { key, parts, value, fields } = &first.choice;
     if here == there {
         return Ok(first.choice.clone());
     }
@@ -391,7 +471,12 @@ fn follow(
         let advice = format!("give all inputs the same names, or choose columns by number with {option}");
         Err(problem(input, "", fault(format!("{text}: {both}"), advice)))
     };
-    let key = find("key", "--key", asked.key.as_deref(), *key)?;
+    let list = asked.key.as_deref().filter(|_| !parts.is_empty());
+    let mut of_parts = list.into_iter().flat_map(|list| list.split(',')).map(str::trim);
+    let wish = if parts.is_empty() { asked.key.as_deref() } else { of_parts.next() };
+    let key = find("key", "--key", wish, *key)?;
+    let parts = parts.iter().map(|&index| find("key", "--key", of_parts.next(), index));
+    let parts = parts.collect::<Result<_, _>>()?;
     let value = value.map(|index| find("value", "--value", asked.value.as_deref(), index)).transpose()?;
     let mut wishes: Vec<&str> =
         asked.value.as_deref().map_or_else(Vec::new, |list| list.split(',').collect());
@@ -402,5 +487,5 @@ fn follow(
         find("value", "--value", wishes.get(at).map(|wish| wish.trim()), index)
     };
     let fields = fields.as_ref().map(|fields| fields.iter().enumerate().map(field).collect()).transpose()?;
-    Ok((key, value, fields))
+    Ok(Choice { key, parts, value, fields })
 }

@@ -2,7 +2,8 @@
 
 use crate::format::Format;
 use crate::nulls::{NullCounts, Nulls};
-use pleach_format::logical::Logical;
+use pleach_builder::source::Derived;
+use pleach_format::logical::{Logical, Meaning};
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
 
@@ -36,7 +37,8 @@ pub struct InputOptions {
     /// Format of every input; determined by the extension if `None`.
     pub format: Option<Format>,
     /// Key column: its name, or its number from 0 (a name that is a number takes precedence). The first
-    /// column if `None`.
+    /// column if `None`. A list of columns separated by commas makes a composite key, unless the whole text is
+    /// the name of a column.
     pub key: Option<String>,
     /// Value column, or `@row` for the row number. If `None`, the second column (the first if the second is
     /// the key), or no values if there is only one column. A list of columns separated by commas makes a
@@ -52,6 +54,11 @@ pub struct InputOptions {
     /// Meaning of the keys: the notation of texts, or the unit or scale to which numbers are converted. That
     /// of the column if `None`; [`Logical::Plain`] accepts no other one.
     pub key_logical: Option<Logical>,
+    /// Keys are texts, of which the file gets shorter keys; `key_type` is [`KeyType::Utf8`].
+    pub derived: Option<Derived>,
+    /// Types of the parts of a composite key: one for all, or one for each. If empty, those of the columns, and
+    /// `u64` for CSV and TSV.
+    pub part_types: Vec<Meaning>,
     /// Meaning of the values, or of all fields of a record.
     pub value_logical: Option<Logical>,
     /// Meanings of the fields of a record: one for all, or one for each.

@@ -30,9 +30,13 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     let stride = key_type.bytes() + value_type.bytes();
     let names = Names::Numbered(columns.len());
     let choice = names.choose(input, options)?;
-    if choice.2.is_some() {
+    if choice.fields.is_some() {
         let text =
             "raw tuples have one value: give --raw a type like bytes12, or convert it to another format";
+        return Err(problem(input, "", text));
+    }
+    if !choice.parts.is_empty() {
+        let text = "raw tuples have one key: give --raw a type like bytes12, or convert it to another format";
         return Err(problem(input, "", text));
     }
     let held = |index: usize| {

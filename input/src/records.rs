@@ -182,7 +182,7 @@ impl Records {
     /// Packs the columns that were read for this chunk into records.
     fn pack(&mut self, chunk: &mut Chunk) -> Result<(), SourceError> {
         match &mut self.fields {
-            Some((fields, _)) => fields.pack(&self.input, |at| self.rows + 1 + at as u64, &mut chunk.values),
+            Some((fields, _)) => fields.pack(&self.input, |at| self.rows + 1 + at as u64, chunk),
             None => Ok(()),
         }
     }
@@ -324,9 +324,13 @@ impl Source for Records {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        prepare(chunk, &self.schema);
+        let first = self.fields.as_ref().and_then(|(fields, _)| fields.first_part());
+        prepare(chunk, &self.schema, first);
         let tuples_max = self.fields.as_ref().map_or(tuples_max, |(fields, _)| fields.tuples_max(tuples_max));
-        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
+        let held = |fields: &Option<(Fields, Vec<Lane>)>| {
+            fields.as_ref().map_or(0, |(fields, _)| fields.held_bytes())
+        };
+        while chunk.len() < tuples_max && held_bytes(chunk) + held(&self.fields) < CHUNK_BYTES {
             let whole = (self.end - self.start) / self.stride;
             if whole == 0 {
                 if self.ended {

@@ -7,8 +7,9 @@ use crate::kind::Wanted;
 use crate::logical::Natural;
 use crate::names::{Choice, Names};
 use crate::options::InputOptions;
+use crate::parts::Parts;
 use pleach_builder::{Schema, SourceError};
-use pleach_format::ValueType;
+use pleach_format::{KeyType, ValueType};
 
 /// The chosen columns, and the schema of their tuples.
 pub(crate) struct Selection {
@@ -30,16 +31,24 @@ impl Selection {
         options: &InputOptions,
         held: impl Fn(usize) -> (String, Option<Natural>),
     ) -> Result<Self, SourceError> {
-        let (key, value, fields) = choice;
+        let Choice { key, parts, value, fields } = choice;
         let label = names.label(key);
-        let chosen = choose_key(input, &label, held(key), options)?;
-        let mut schema = Schema {
-            key_name: names.kept(key, "key"),
-            key_logical: chosen.logical,
-            ..Schema::plain(chosen.kind, ValueType::None, None)
+        let mut schema = Schema::plain(KeyType::U64, ValueType::None, None);
+        let mut composite = None;
+        let key = if parts.is_empty() {
+            let chosen = choose_key(input, &label, held(key), options)?;
+            schema.key_type = chosen.kind;
+            schema.key_name = names.kept(key, "key");
+            schema.key_logical = chosen.logical;
+            Wanted { index: key, target: starts(chosen.target, options), label }
+        } else {
+            let columns: Vec<usize> = std::iter::once(key).chain(parts).collect();
+            let (parts, mut wanted) =
+                Parts::choose(input, names, &columns, options, |index| Some(held(index)))?;
+            let key = wanted.remove(0);
+            composite = Some((parts, wanted));
+            key
         };
-        let target = starts(chosen.target, options);
-        let key = Wanted { index: key, target, label };
         let mut wanted_value = None;
         if let Some(index) = value {
             let label = names.label(index);
@@ -55,6 +64,10 @@ impl Selection {
                 Some(Fields::choose(input, names, &columns, options, key, |index| Some(held(index)))?)
             }
             None => None,
+        };
+        let fields = match composite {
+            Some((parts, others)) => Some(Fields::with_parts(fields, parts, others, &key.label)),
+            None => fields,
         };
         if let Some(fields) = &fields {
             fields.describe(&mut schema);

@@ -3,6 +3,7 @@
 use crate::batches::{BatchSource, Columns, Extent};
 use crate::body::Body;
 use crate::convert::{self, Slice};
+use crate::flat::Flat;
 use crate::format::Format;
 use crate::guard::Refused;
 use crate::kind::Target;
@@ -86,9 +87,16 @@ pub fn open_batches(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
     options: &InputOptions,
 ) -> Result<Box<dyn Source>, SourceError> {
+    let flat = Flat::of(schema, options);
+    let (schema, options) = flat.as_ref().map_or((schema, options), |flat| (&flat.schema, &flat.options));
     let mut table = Table::new(options)?;
     let columns = Columns::choose(name, schema, &table.options)?;
-    let batches = Box::new(batches.map(|batch| batch.map_err(Refused::library)));
+    let batches = batches.map(move |batch| {
+        let batch =
+            batch.and_then(|batch| flat.as_ref().map_or(Ok(batch.clone()), |flat| flat.batch(&batch)));
+        batch.map_err(Refused::library)
+    });
+    let batches = Box::new(batches);
     let source = BatchSource::new(name, batches, columns, false, None, Extent::Read(Arc::default()));
     table.add(name, Pending::Open(Box::new(source)), None)?;
     table.finish()
@@ -221,6 +229,7 @@ impl Table {
             // Nobody knows how many rows will be left out.
             schema.rows = None;
         }
+        schema.derived = self.options.derived.filter(|_| !self.options.changes);
         if let Some((value_type, _)) = row {
             schema.value_type = value_type;
             "row".clone_into(&mut schema.value_name);
@@ -292,6 +301,8 @@ impl Source for Table {
             value_logical: String::new(),
             rows: Some(0),
             interval: None,
+            derived: None,
+            approximate: None,
         };
         self.schema.as_ref().unwrap_or(NONE)
     }

@@ -14,6 +14,15 @@ from .errors import InputError
 Path = Union[str, "os.PathLike[str]"]
 
 
+#: Names of columns: one, or several, separated by commas or as a list.
+Columns = Union[str, "list[str]", "tuple[str, ...]"]
+
+
+def columns(names: Columns | None) -> str | None:
+    """Returns names of columns, separated by commas."""
+    return names if names is None or isinstance(names, str) else ",".join(names)
+
+
 @dataclass(frozen=True)
 class Built:
     """What was built: the path, the number of tuples, the size in bytes, and the number of the generation."""
@@ -109,8 +118,8 @@ def _stream(items: Any) -> Any:
 def build(
     source: Any,
     path: Path,
-    key: str | None = None,
-    value: str | None = None,
+    key: Columns | None = None,
+    value: Columns | None = None,
     *,
     key_type: str | None = None,
     value_type: str | None = None,
@@ -134,7 +143,8 @@ def build(
     `source` is a path or a list of paths (CSV, TSV, Parquet, Arrow, npy), a table of pyarrow, polars or pandas, a
     stream of Arrow batches, a dict of arrays, or an iterable of batches, which may be larger than memory. `key` and
     `value` are names of columns: the first and the second by default. Several values, separated by commas, make a
-    record. A file under that name is replaced, if it is an index: readers keep theirs.
+    record, and several keys, also as a list, a composite key: in the order of the first, then of the next. Their
+    types are separated by commas, too. A key column of structs is such a key. A file under that name is replaced, if it is an index: readers keep theirs.
 
     `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
     promises sorted input. `nulls` says what becomes of rows with nulls: "error", "skip" (they are left out) or
@@ -155,8 +165,8 @@ def build(
     3
     """
     options = {
-        "key": key,
-        "value": value,
+        "key": columns(key),
+        "value": columns(value),
         "key_type": key_type,
         "value_type": value_type,
         "unique": unique,
@@ -181,8 +191,8 @@ def build(
 def rebuild(
     path: Path,
     changes: Any,
-    key: str | None = None,
-    value: str | None = None,
+    key: Columns | None = None,
+    value: Columns | None = None,
     *,
     op: str | None = None,
     nulls: str = "error",
@@ -210,8 +220,8 @@ def rebuild(
     {2: 20, 3: 30, 4: 40}
     """
     options = {
-        "key": key,
-        "value": value,
+        "key": columns(key),
+        "value": columns(value),
         "op": op,
         "nulls": nulls,
         "method": method,

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native
 from ._device import OnDevice, is_device, ordinal
-from ._worlds import world
+from ._worlds import composite, world
 from .errors import ClosedError, InputError, PleachError, TypesError
 
 _DTYPES = {"u32": "uint32", "u64": "uint64", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
@@ -412,13 +412,46 @@ class Index:
     # Ranges.
 
     def range(self, low: Any = None, high: Any = None, *, batch_rows: int = 1 << 16) -> Any:
-        """Reads the tuples with `low <= key < high` as a `pyarrow.RecordBatchReader`. None is no bound."""
+        """Reads the tuples with `low <= key < high` as a `pyarrow.RecordBatchReader`. None is no bound.
+
+        A bound of composite keys may have their first parts alone.
+        """
         import pyarrow
 
         table = self._open
-        first = 0 if low is None else int(self.lower_bound_many(_single(low), threads=1)[0])
-        end = len(table) if high is None else int(self.lower_bound_many(_single(high), threads=1)[0])
+        first = 0 if low is None else self._start(low)
+        end = len(table) if high is None else self._start(high)
         return pyarrow.RecordBatchReader.from_stream(table.tuples(first, end, batch_rows, self._threads(None)))
+
+    def _start(self, bound: Any) -> int:
+        if isinstance(bound, tuple):
+            return int(self.prefix_many([bound], threads=1)[0][0])
+        return int(self.lower_bound_many(_single(bound), threads=1)[0])
+
+    def prefix_many(self, prefixes: Any, *, threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ranks of the tuples whose keys begin with each prefix: those from `first` up to before `end`.
+
+        A prefix is text, bytes, digits, bases or a network of addresses, as the keys are. Of composite keys it is a
+        tuple with their first parts.
+        """
+        if isinstance(prefixes, (list, tuple)):
+            prefixes = [composite(prefix) if isinstance(prefix, tuple) else prefix for prefix in prefixes]
+        many = world(prefixes, False)
+        first, end = np.empty(many.length, np.uint64), np.empty(many.length, np.uint64)
+        at = 0
+        for part in many.parts:
+            to = at + len(part)
+            self._open.prefix(part, first[at:to], end[at:to], self._threads(threads))
+            at = to
+        return first, end
+
+    def prefix(self, prefix: Any, *, batch_rows: int = 1 << 16) -> Any:
+        """Reads the tuples whose keys begin with `prefix` as a `pyarrow.RecordBatchReader`: see `prefix_many`."""
+        import pyarrow
+
+        first, end = self.prefix_many([prefix], threads=1)
+        tuples = self._open.tuples(int(first[0]), int(end[0]), batch_rows, self._threads(None))
+        return pyarrow.RecordBatchReader.from_stream(tuples)
 
     def to_arrow(self) -> Any:
         """Reads all tuples as a `pyarrow.Table`."""
@@ -426,6 +459,8 @@ class Index:
 
 
 def _python(array: Any, table: Any) -> list[Any]:
+    if table.key_meaning.startswith("("):
+        return [tuple(parts.values()) for parts in array.to_pylist()]
     if table.key_meaning == "uuid":
         return [uuid.UUID(bytes=key) for key in array.to_pylist()]
     if table.key_type == "u128" and not table.key_meaning:

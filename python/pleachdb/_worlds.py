@@ -79,6 +79,9 @@ class Polars:
     is_arrow = True
 
     def __init__(self, keys: Any) -> None:
+        if hasattr(keys, "to_struct"):
+            # The columns of a DataFrame are the parts of composite keys.
+            keys = keys.to_struct("key")
         self.keys = keys
         # One chunk is one Arrow array, without a copy.
         self.parts = [_One(chunk) for chunk in keys.get_chunks()]
@@ -114,7 +117,14 @@ class Pandas:
 
         self.keys = keys
         self.length = len(keys)
-        self.index = keys.index if isinstance(keys, pandas.Series) else None
+        self.index = keys.index if isinstance(keys, (pandas.Series, pandas.DataFrame)) else None
+        if isinstance(keys, pandas.DataFrame):
+            # Its columns are the parts of composite keys.
+            import pyarrow
+
+            structs = pyarrow.Table.from_pandas(keys, preserve_index=False).to_struct_array()
+            self.parts = list(structs.chunks) if hasattr(structs, "chunks") else [structs]
+            return
         values = keys.array
         if hasattr(values, "__arrow_array__"):
             import pyarrow
@@ -165,12 +175,34 @@ def _bytes(values: list[Any]) -> Any:
     return np.array(values, dtype=bytes)
 
 
+def composite(parts: tuple[Any, ...]) -> str:
+    """Returns the text of a composite key: its parts, separated by commas."""
+
+    def text(part: Any) -> str:
+        if isinstance(part, (bytes, bytearray)):
+            return bytes(part).hex()
+        if isinstance(part, datetime.timedelta):
+            return f"{part // datetime.timedelta(microseconds=1)}us"
+        if isinstance(part, np.generic) and part.dtype.kind in "iub":
+            return str(int(part))
+        if not isinstance(part, str):
+            return str(part)
+        is_special = any(letter in ',"' or letter < " " for letter in part)
+        return '"' + part.replace('"', '""') + '"' if is_special else part
+
+    return ",".join(map(text, parts))
+
+
 def listed(keys: Any, is_wide: bool) -> Any:
     """Makes an array of a list, a tuple or another sequence."""
     keys = list(keys)
     if not keys:
         return np.zeros(0, np.uint64)
     some = next((key for key in keys if key is not None), None)
+    if isinstance(some, tuple):
+        if not all(key is None or isinstance(key, tuple) for key in keys):
+            raise TypesError("these keys have several types: give tuples with the parts of composite keys")
+        return texts([None if key is None or None in key else composite(key) for key in keys])
     if some is None or isinstance(some, (str, bytes, bytearray)):
         return texts(keys)
     if isinstance(some, uuid.UUID):
@@ -233,6 +265,9 @@ def world(keys: Any, is_wide: bool) -> Any:
         return Polars(keys)
     if module == "pandas":
         return Pandas(keys)
+    if hasattr(keys, "to_struct_array"):
+        # The columns of a table are the parts of composite keys.
+        return Arrow(keys.to_struct_array())
     if hasattr(keys, "__arrow_c_array__") or hasattr(keys, "chunks"):
         return Arrow(keys)
     if hasattr(keys, "__arrow_c_stream__"):

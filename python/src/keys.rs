@@ -44,21 +44,33 @@ impl Texts for Copied {
 impl Batch {
     /// Makes a batch for this file of a NumPy array, or of an object that exports one Arrow array.
     pub(crate) fn of(table: &Table, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::made(table, object, true)
+    }
+
+    /// Does the same for texts or bytes with which keys begin.
+    pub(crate) fn of_prefixes(table: &Table, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::made(table, object, false)
+    }
+
+    fn made(table: &Table, object: &Bound<'_, PyAny>, are_keys: bool) -> PyResult<Self> {
         if let Some(memory) = Memory::of(object)? {
-            return Self::of_memory(table, memory);
+            return Self::of_memory(table, memory, are_keys);
         }
         if object.hasattr("__arrow_c_array__")? {
             let (array, _) = object.extract::<PyArray>()?.into_inner();
-            let keys = ArrowKeys::new(table, array).map_err(|error| batch(&error))?;
-            return Ok(Self::Arrow(keys));
+            let keys = if are_keys { ArrowKeys::new(table, array) } else { ArrowKeys::of_strings(array) };
+            return Ok(Self::Arrow(keys.map_err(|error| batch(&error))?));
         }
         let name = object.get_type().name()?;
         let text = format!("{name} cannot be keys: give a NumPy array, an Arrow array, a Series or a list");
         Err(exception("TypesError", text))
     }
 
-    fn of_memory(table: &Table, memory: Memory) -> PyResult<Self> {
+    fn of_memory(table: &Table, memory: Memory, are_keys: bool) -> PyResult<Self> {
         match memory.elements.clone() {
+            Elements::Numbers(_) | Elements::Times { .. } if !are_keys => {
+                Err(exception("TypesError", "numbers are no prefixes: give texts or bytes".to_owned()))
+            }
             Elements::Numbers(lane) => {
                 table.check_plain(lane.name()).map_err(|error| batch(&error))?;
                 Ok(Self::Memory(memory, lane, None))
@@ -96,7 +108,7 @@ impl Batch {
                     Some(())
                 })?;
                 let parsed = match &texts {
-                    Self::Copied(texts) => table.parsed(texts).map_err(|error| batch(&error))?,
+                    Self::Copied(texts) if are_keys => table.parsed(texts).map_err(|error| batch(&error))?,
                     _ => None,
                 };
                 Ok(parsed.map_or(texts, Self::Parsed))

@@ -3,8 +3,9 @@
 use crate::errors::exception;
 use crate::progress::Progress;
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions, RollbackOptions};
+use pleach_builder::source::Derived;
 use pleach_builder::{BuildOptions, Layout, Overlap, Unique};
-use pleach_format::logical::Logical;
+use pleach_format::logical::{Logical, part_type, type_list};
 use pleach_input::{InputOptions, Interval, Nulls};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -77,6 +78,9 @@ impl<'py> Options<'_, 'py> {
         if let Some(logical) = Logical::of_name(&text) {
             return Ok((words(&logical).and_then(|words| plain(&words)), Some(logical)));
         }
+        if name == "key_type" && type_list(&text).iter().all(|name| part_type(name).is_ok()) {
+            return Ok((None, None));
+        }
         let advice = "use a type such as \"u64\", \"utf8\" or \"timestamp[us]\"";
         Err(exception("InputError", format!("{name}={text:?} is invalid: {advice}")))
     }
@@ -88,10 +92,15 @@ impl<'py> Options<'_, 'py> {
 
     pub(crate) fn input(&self) -> PyResult<InputOptions> {
         let is_network = self.get::<String>("key_type")?.as_deref() == Some("cidr");
+        let derived = self.get::<String>("key_type")?.as_deref().and_then(Derived::from_name);
         let (key_type, key_logical) = match is_network {
             true => (Some(pleach::KeyType::U128), Some(Logical::Ip)),
+            false if derived.is_some() => (Some(pleach::KeyType::Utf8), None),
             false => self.types("key_type", pleach::KeyType::from_name, Logical::key_words)?,
         };
+        let names: Option<String> = self.get("key_type")?;
+        let part_types =
+            names.iter().flat_map(|names| type_list(names)).filter_map(|name| part_type(name).ok());
         let ends = [("inclusive", false), ("exclusive", true)];
         let is_exclusive = self.choice("interval_end", &ends)?.unwrap_or(false);
         let end: Option<String> = self.get("interval")?;
@@ -106,6 +115,8 @@ impl<'py> Options<'_, 'py> {
             interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
             key_type,
             key_logical,
+            derived,
+            part_types: part_types.collect(),
             value_type,
             value_logical,
             ..InputOptions::default()

@@ -5,7 +5,7 @@ use crate::keys::Batch;
 use crate::numpy::Memory;
 use pleach::{AnyMap, Datum, Error, Followed, KeyType, Near, OpenOptions, Residence, Structure, Verify};
 use pleach_batch::arrow::Tuples;
-use pleach_batch::{BatchError, Bound as Edge, Found, Pool, Values};
+use pleach_batch::{BatchError, Bound as Edge, Found, Keys, Pool, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::{PyArray, PyRecordBatchReader};
@@ -318,6 +318,29 @@ impl Table {
                 }
             };
             keys.with(|keys| self.table.bounds(keys, bound, ranks, pool)).map(|()| 0)
+        })
+    }
+
+    /// Finds the ranks of the keys that begin with each prefix. Writes them into two arrays of 64-bit numbers.
+    fn prefix(
+        &self,
+        py: Python<'_>,
+        prefixes: &Bound<'_, PyAny>,
+        first: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let prefixes = Batch::of_prefixes(&self.table, prefixes)?;
+        let mut memory =
+            (Memory::for_writing::<u64>(first, "first")?, Memory::for_writing::<u64>(end, "end")?);
+        // SAFETY: these arrays were just made by `pleachdb`, which alone uses them.
+        let (first, end) = unsafe { (memory.0.slice::<u64>(), memory.1.slice::<u64>()) };
+        answered(py, threads, |pool| {
+            prefixes.with(|prefixes| match prefixes {
+                Keys::Texts(texts) => self.table.prefix(*texts, first, end, pool),
+                // Numbers are refused above.
+                Keys::Numbers(_) => Ok(()),
+            })
         })
     }
 

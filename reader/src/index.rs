@@ -11,11 +11,12 @@ use crate::sigbus::Watch;
 use crate::structure::Structure;
 use crate::touched::{Touched, Verified};
 use pleach_format::Record;
+use pleach_format::approximate::Approximate;
 use pleach_format::classic::Geometry;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{FormatError, Header, KeyType, Mask, ValueType};
+use pleach_format::{FormatError, Header, KeyType, Mask, Meaning, ValueType};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -386,6 +387,18 @@ impl Index {
     pub fn header(&self) -> &Header {
         &self.header
     }
+
+    /// Returns how often keys that are not in the file are found in it, if its keys are shorter than those they stand
+    /// for; `None` if answers are exact.
+    ///
+    /// # Errors
+    /// Those of [`Index::meta`].
+    pub fn approximate(&self) -> Result<Option<Approximate>, ReadError> {
+        let meta = self.meta()?;
+        let logical = Meaning::new(self.key_type(), &meta.key_logical).logical;
+        Ok(Approximate::of(&logical, &meta.approximate))
+    }
+
     /// Returns column names and logical types; the default if the file has no META section.
     ///
     /// # Errors

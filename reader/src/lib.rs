@@ -130,6 +130,7 @@ pub use map::any::{AnyEntries, AnyMap};
 pub use map::{BytesMap, Entries, Map};
 pub use near::{Near, Tuples};
 pub use packed::Packed;
+pub use pleach_format::approximate::Approximate;
 pub use pleach_format::meta::Meta;
 pub use pleach_format::record::{Field, FieldError, FieldKind, FieldType, FieldValue, Record};
 pub use pleach_format::stored::{MapValue, Row};

@@ -10,7 +10,7 @@ use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{FromText, byte_key};
-use crate::render::text::{put_datum_json, put_meant, put_meant_json};
+use crate::render::text::{put_datum_json, put_meant, put_meant_json, unescaped};
 use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed, Value, Word};
 use pleach_format::logical::{Element, Form, TextError, with_article};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
@@ -70,7 +70,11 @@ impl<'a> Any<'a> {
     pub fn parse(&self, text: &[u8]) -> Result<AnyKey, Message> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key {
-            return meant_key(*form, key_type, text).map_err(|error| {
+            let plain = match form {
+                Form::Composite(_) => unescaped(text).unwrap_or_else(|| text.to_vec()),
+                _ => text.to_vec(),
+            };
+            return meant_key(*form, key_type, &plain).map_err(|error| {
                 let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
                 let message = Message::new(format!("'{shown}' is not {} key", with_article(name)));
                 message.because(Message::of(&form.advice(error)))
@@ -132,6 +136,15 @@ impl<'a> Any<'a> {
             };
             return Ok(self.lower_bound(&key(low))?..self.upper_bound(&key(high))?);
         }
+        if let Some((form, name)) = &self.meant.key
+            && let Some(found) = form.byte_prefix(prefix.as_bytes())
+        {
+            let prefix = found.map_err(|error| {
+                let message = Message::new(format!("no {name} key begins with '{prefix}'"));
+                Failure::usage(message.because(Message::of(&form.advice(error))))
+            })?;
+            return self.strings()?.prefix_ranks(&prefix).map_err(|error| self.failed(error));
+        }
         let ranks = |prefix: &[u8]| self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
         let (digits, may_be_text) = match key_type {
             KeyType::Utf8 => return ranks(&byte_key(key_type, prefix.as_bytes()).map_err(Failure::usage)?),
@@ -163,6 +176,16 @@ impl<'a> Any<'a> {
             found.end = ranks(&[bytes, &[last | 0x0f]].concat())?.end;
         }
         if may_be_text && found.is_empty() { ranks(prefix.as_bytes()) } else { Ok(found) }
+    }
+
+    /// Returns the ranks of the keys that begin with the parts of a text; `None` if keys are not composite, or if the
+    /// text has all parts.
+    pub fn first_parts(&self, text: &str) -> Result<Option<Range<u64>>, Failure> {
+        let Some(Form::Composite(parts)) = self.key_form() else { return Ok(None) };
+        match parts.elements(text.as_bytes()) {
+            Ok(elements) if elements.len() < parts.all().len() => self.prefix(text).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn numbers<T>(&self, found: Result<T, pleach::TypeError>) -> Result<T, Failure> {

@@ -212,6 +212,9 @@ pub struct RebuildArgs {
     /// Table of changes: operation (put, add, del), key, value; '-' is standard input (requires --format)
     #[arg(long, value_name = "CHANGES", required = true)]
     pub apply: PathBuf,
+    /// Change a file of hashes or prefixes, although a change of one key may meet another
+    #[arg(long)]
+    pub approximate: bool,
     /// Number of old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default:
     /// keep none, remove none]
     #[arg(long, value_name = "N")]
@@ -268,6 +271,9 @@ pub struct CompactArgs {
     /// File to build; an existing Pleach file is replaced in one step
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// Merge files of hashes or prefixes, although equal keys may stand for different ones
+    #[arg(long)]
+    pub approximate: bool,
     /// Number of old generations of the output to keep, as FILE.g1, FILE.g2 and so on; older ones are removed
     /// [default: keep none, remove none]
     #[arg(long, value_name = "N")]
@@ -482,18 +488,21 @@ pub struct RangeArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// First key; '..' means the start of the file
-    #[arg(value_name = "LO", required_unless_present = "prefix", allow_negative_numbers = true)]
+    #[arg(value_name = "LO", required_unless_present_any = ["prefix", "prefixes"], allow_negative_numbers = true)]
     pub lo: Option<String>,
     /// End of the range, itself not printed; '..' means the end of the file
-    #[arg(value_name = "HI", required_unless_present = "prefix", allow_negative_numbers = true)]
+    #[arg(value_name = "HI", required_unless_present_any = ["prefix", "prefixes"], allow_negative_numbers = true)]
     pub hi: Option<String>,
     /// Print HI too
     #[arg(long)]
     pub inclusive: bool,
-    /// Print the keys that begin with P: with a text, with hexadecimal digits or DNA bases, or in a network of
-    /// addresses such as 10.0.0.0/8
+    /// Print the keys that begin with P: with a text, with hexadecimal digits or DNA bases, with the first parts of a
+    /// composite key, or in a network of addresses such as 10.0.0.0/8
     #[arg(long, value_name = "P", conflicts_with_all = ["lo", "hi"], allow_hyphen_values = true)]
     pub prefix: Option<String>,
+    /// Do so for each prefix in a file, one a line, before whose tuples it is printed; '-' is standard input
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["lo", "hi", "prefix"])]
+    pub prefixes: Option<PathBuf>,
     /// Stop after N tuples
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,

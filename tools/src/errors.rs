@@ -152,7 +152,9 @@ pub fn build_failure(error: &BuildError) -> Failure {
         BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
         BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
         BuildError::Layout(_) => Code::Usage,
-        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
+        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } | BuildError::Approximate { .. } => {
+            Code::Input
+        }
         BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
         BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,
         BuildError::OutputIsInput { .. }

@@ -7,7 +7,8 @@ use crate::message::Message;
 use crate::render::text::unescaped;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pleach_builder::Layout;
-use pleach_format::logical::with_article;
+use pleach_builder::source::Derived;
+use pleach_format::logical::{self, Meaning, with_article};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format, Nulls};
@@ -119,13 +120,44 @@ pub struct BuildKeyType {
     pub of: MeantType<KeyType>,
     /// Keys are networks of addresses, which are intervals.
     pub is_network: bool,
+    /// Types of the parts of a composite key, one for all or one for each.
+    pub parts: Vec<Meaning>,
+    /// Keys are texts, of which the file gets shorter ones.
+    pub derived: Option<Derived>,
 }
 
 /// Parses the name of a key type of a build.
 pub fn build_key_type(text: &str) -> Result<BuildKeyType, Message> {
     let is_network = text == "cidr";
-    let of = meant_key_type(if is_network { "ip" } else { text });
-    Ok(BuildKeyType { of: of?, is_network })
+    let derived = Derived::from_name(text);
+    if derived.is_some() {
+        let of = MeantType { kind: KeyType::Utf8, logical: None };
+        return Ok(BuildKeyType { of, is_network, parts: Vec::new(), derived });
+    }
+    let names = logical::type_list(text);
+    if let [first, _, ..] = names.as_slice() {
+        let parts: Vec<Meaning> = names.iter().map(|name| part_type(name)).collect::<Result<_, _>>()?;
+        // The types of its parts decide what the key is.
+        let of = meant_key_type(first).unwrap_or(MeantType { kind: KeyType::U64, logical: None });
+        return Ok(BuildKeyType { of, is_network, parts, derived });
+    }
+    match meant_key_type(if is_network { "ip" } else { text }) {
+        Ok(of) => Ok(BuildKeyType { of, is_network, parts: part_type(text).into_iter().collect(), derived }),
+        Err(refused) => match part_type(text) {
+            // Only parts of a key are so narrow.
+            Ok(part) => {
+                let of = MeantType { kind: KeyType::U64, logical: None };
+                Ok(BuildKeyType { of, is_network, parts: vec![part], derived })
+            }
+            Err(_) => Err(refused),
+        },
+    }
+}
+
+/// Parses the name of the type of a part of a composite key.
+fn part_type(name: &str) -> Result<Meaning, Message> {
+    logical::part_type(name)
+        .map_err(|advice| Message::new(format!("unknown type '{name}' for a part of a key")).advise(advice))
 }
 
 /// Types of the values: one for a plain value, or those of the fields of a record.
@@ -137,30 +169,12 @@ pub enum ValueTypes {
     Fields(Vec<MeantType<FieldKind>>),
 }
 
-/// Splits a list at its commas, except inside of brackets.
-fn parts(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[start..].trim());
-    parts
-}
-
 /// Parses the name of a value type, or types of fields separated by commas.
 pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
     if let Some(one) = meant_type(text, Logical::value_words, ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
-    let parts = parts(text);
+    let parts = logical::type_list(text);
     let field = |part: &&str| meant_type(part, Logical::value_words, FieldKind::from_name);
     let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
     match kinds {

@@ -1,6 +1,7 @@
 //! Answers as Arrow arrays.
 
-use super::arrays::{meant, nulls, numbers, records, strings};
+use super::arrays::{nulls, numbers, records, strings};
+use super::composite::meant;
 use super::keys::ArrowKeys;
 use super::types::{key_type, logical_type, number_type};
 use crate::answer::Found;
@@ -85,7 +86,8 @@ impl Table {
             }
             Column::Strings(all) => strings(key_type(self.key_type()), all, nulls.clone()),
         };
-        let keys = meant(keys.map_err(|error| self.damaged(&error))?, self.key_meaning());
+        let keys = keys.and_then(|keys| meant(keys, self.key_meaning()));
+        let keys = keys.map_err(|error| self.damaged(&error))?;
         let values = match values {
             Column::Words(bytes) => self.words(Buffer::from_slice_ref(&bytes), len, nulls),
             Column::Strings(all) => self.texts(all, nulls),
@@ -100,7 +102,7 @@ impl Table {
             Some(record) => records(record, len, |at| &values[at * width..][..width], nulls),
             None => {
                 let data_type = logical_type(number_type(self.value_type()), self.value_meaning());
-                numbers(data_type, values, len, nulls).map(|array| meant(array, self.value_meaning()))
+                numbers(data_type, values, len, nulls).and_then(|array| meant(array, self.value_meaning()))
             }
         };
         made.map_err(|error| self.damaged(&error))
@@ -116,7 +118,7 @@ impl Table {
             }
             None => {
                 let made = strings(number_type(self.value_type()), all, nulls);
-                made.map(|array| meant(array, self.value_meaning()))
+                made.and_then(|array| meant(array, self.value_meaning()))
             }
         };
         made.map_err(|error| self.damaged(&error))

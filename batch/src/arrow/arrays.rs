@@ -82,9 +82,9 @@ pub fn strings(
     built(builder.nulls(nulls))
 }
 
-/// Makes an array of what its elements mean: texts of types that Arrow lacks, and all others unchanged.
+/// Makes an array of texts of types that Arrow lacks, and leaves all others unchanged.
 #[must_use]
-pub fn meant(array: ArrayRef, logical: &Logical) -> ArrayRef {
+pub(super) fn texts(array: ArrayRef, logical: &Logical) -> ArrayRef {
     let Some(form) = logical.form().filter(|_| pleach_input::is_text_in_arrow(logical)) else { return array };
     let (mut texts, mut text) = (LargeStringBuilder::new(), Vec::new());
     let mut put = |is_null: bool, put: &dyn Fn(&mut Vec<u8>)| {
@@ -141,7 +141,7 @@ pub fn records<'a>(
         // Numbers must begin at their alignment.
         let buffer = Buffer::from_slice_ref(&bytes);
         let logical = Meaning::new(field.kind, &field.logical).logical;
-        let array = meant(self::numbers(data_type, buffer, len, None)?, &logical);
+        let array = self::texts(self::numbers(data_type, buffer, len, None)?, &logical);
         fields.push(meant_field(field.name.clone(), &array, false, &logical));
         arrays.push(array);
     }

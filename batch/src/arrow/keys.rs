@@ -107,6 +107,10 @@ impl ArrowKeys {
             | DataType::FixedSizeBinary(_) => {
                 return Ok(Self { array, numbers: None, parsed: None });
             }
+            DataType::Struct(_) => {
+                let parsed = Some(Arc::new(table.of_structs(array.as_struct())?));
+                return Ok(Self { array, numbers: None, parsed });
+            }
             DataType::Dictionary(_, values) => {
                 return Self::new(table, unpacked(&array, values)?);
             }
@@ -126,6 +130,25 @@ impl ArrowKeys {
             own => table.ratio_of(&own)?,
         };
         Ok(Self { array, numbers: Some((lane, ratio)), parsed: None })
+    }
+
+    /// Takes an array of texts or byte strings as it is: prefixes of keys.
+    ///
+    /// # Errors
+    /// [`BatchError::Refused`] if the array has other elements.
+    pub fn of_strings(array: ArrayRef) -> Result<Self> {
+        match array.data_type() {
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Ok(Self { array, numbers: None, parsed: None }),
+            other => Err(BatchError::Refused(format!(
+                "arrays of type {other} are no prefixes: give texts or bytes"
+            ))),
+        }
     }
 
     /// Returns the number of keys.

@@ -87,7 +87,7 @@ impl Columns {
         let buffer = match &chunk.keys {
             Column::Bytes(all) => {
                 let array = strings(key_type(held), gathered(all), None);
-                return array.map(|array| meant(array, &logical));
+                return array.and_then(|array| meant(array, &logical));
             }
             Column::U32(words) => decoded32(held, words),
             Column::U64(words) => decoded64(held, words),
@@ -97,7 +97,7 @@ impl Columns {
             }
             Column::None => Buffer::from_vec(Vec::<u64>::new()),
         };
-        numbers(data_type, buffer, chunk.len(), None).map(|array| meant(array, &logical))
+        numbers(data_type, buffer, chunk.len(), None).and_then(|array| meant(array, &logical))
     }
 }
 
@@ -144,7 +144,7 @@ fn values(
         (Column::Bytes(all), Some(record)) => records(&record, all.len(), |at| all.get(at), nulls),
         (Column::Bytes(all), None) => {
             let logical = Meaning::new(held, &types.logical).logical;
-            strings(number_type(held), gathered(all), nulls).map(|array| meant(array, &logical))
+            strings(number_type(held), gathered(all), nulls).and_then(|array| meant(array, &logical))
         }
         (Column::U32(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
         (Column::U64(words), Some(record)) => records(&record, words.len(), |at| words[at].as_bytes(), nulls),
@@ -163,7 +163,7 @@ fn plain(
 ) -> Result<ArrayRef, ArrowError> {
     let logical = Meaning::new(types.value_type, &types.logical).logical;
     let data_type = logical_type(number_type(types.value_type), &logical);
-    numbers(data_type, words, len, nulls).map(|array| meant(array, &logical))
+    numbers(data_type, words, len, nulls).and_then(|array| meant(array, &logical))
 }
 
 /// Returns which tuples have a value on a side.

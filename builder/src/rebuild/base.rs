@@ -8,13 +8,14 @@ use crate::error::BuildError;
 use crate::options::{BuildOptions, Unique};
 use crate::source::{Intervals, Schema};
 use crate::storage::{Storage, StorageFile};
+use pleach_format::approximate::Approximate;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::interval::Ends;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
-use pleach_format::{FormatError, Header};
+use pleach_format::{FormatError, Header, Meaning};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -136,8 +137,12 @@ impl Base {
     pub(crate) fn schema(&self) -> Result<Schema, BuildError> {
         let (meta, header) = (self.meta()?, &self.header);
         let ends = Ends::of(header.key_type, header.value_type, &meta.value_logical, &meta.interval);
+        let approximate =
+            Approximate::of(&Meaning::new(header.key_type, &meta.key_logical).logical, &meta.approximate);
         Ok(Schema {
             interval: ends.map(|_| Intervals::Disjoint),
+            derived: None,
+            approximate: approximate.map(|found| found.distinct),
             key_type: header.key_type,
             value_type: header.value_type,
             key_name: meta.key_name,

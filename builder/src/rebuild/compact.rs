@@ -41,6 +41,9 @@ pub struct CompactOptions {
     pub keep: Option<usize>,
     /// Also replace a file that is not a Pleach file. None of the merged files is ever replaced.
     pub force: bool,
+    /// Merge files with keys that are shorter than those they stand for, although equal keys may then stand for
+    /// different ones.
+    pub approximate: bool,
 }
 
 /// Report of a compaction.
@@ -65,7 +68,7 @@ impl Compacted {
 ///
 /// # Errors
 /// [`BuildError::Base`] or [`BuildError::Damaged`] if a file cannot be read, [`BuildError::Types`] if types
-/// differ, [`BuildError::ManyFiles`] if they cannot all be open, [`BuildError::Source`] if `files` is empty;
+/// differ, [`BuildError::Approximate`], [`BuildError::ManyFiles`] if they cannot all be open, [`BuildError::Source`] if `files` is empty;
 /// those of [`build`](crate::build).
 pub fn compact(
     files: &[PathBuf],
@@ -117,7 +120,14 @@ fn run(
         };
         (keys, values) = (common_keys.meaning, common_values.meaning);
     }
+    let lossy = bases.iter().zip(&schemas).find(|(_, schema)| schema.approximate.is_some());
+    if let Some((base, _)) = lossy.filter(|_| bases.len() > 1 && !options.approximate) {
+        return Err(BuildError::Approximate { path: base.path().to_owned() });
+    }
+    let distinct = |(base, schema): (&Base, &Schema)| schema.approximate.unwrap_or(base.header.tuples);
+    let distinct: u64 = bases.iter().zip(&schemas).map(distinct).sum();
     let mut schema = schema.clone();
+    schema.approximate = lossy.map(|_| distinct);
     schema.interval = schema.interval.filter(|_| schemas.iter().all(|other| other.interval.is_some()));
     schema.key_logical = keys.logical.meta();
     schema.value_logical = values.logical.meta();

@@ -106,6 +106,9 @@ pub struct RebuildOptions {
     pub sync: bool,
     /// Input files; none of them is replaced.
     pub inputs: Vec<PathBuf>,
+    /// Change a file with keys that are shorter than those they stand for, although a change of one key may then meet
+    /// another.
+    pub approximate: bool,
 }
 
 impl Default for RebuildOptions {
@@ -119,6 +122,7 @@ impl Default for RebuildOptions {
             temp_dir: None,
             sync: true,
             inputs: Vec::new(),
+            approximate: false,
         }
     }
 }
@@ -156,7 +160,7 @@ pub type OpenChanges<'a> = dyn FnOnce(&Schema) -> Result<Box<dyn Source>, Source
 ///
 /// # Errors
 /// [`BuildError::Base`] or [`BuildError::Damaged`] if the base cannot be read; [`BuildError::Source`] if the
-/// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`]; those of publishing and of
+/// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`], [`BuildError::Approximate`]; those of publishing and of
 /// the system.
 pub fn rebuild(
     target: impl AsRef<Path>,
@@ -202,6 +206,9 @@ fn run(
     generations::may_keep(&publication, Keep::of(options.keep))?;
     let base = Base::open(storage, publication.target(), options.salvage)?;
     let schema = base.schema()?;
+    if schema.approximate.is_some() && !options.approximate {
+        return Err(BuildError::Approximate { path: target.to_owned() });
+    }
     let mut changes = open(&schema)?;
     // The input has converted them to the unit of the file, row by row; a difference that is left is one of
     // meaning.

@@ -5,7 +5,7 @@
 //! significant byte first.
 
 use super::text::{Form, TextError};
-use super::{address, bases, digits};
+use super::{address, bases, digits, lossy};
 
 /// What a text of a logical type denotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,12 @@ impl Form {
                 first if count > digits::NUMBER_DIGITS => Element::Bytes(digits::read_bytes(first)?),
                 first => Element::Unsigned(digits::number(first)?),
             },
+            Self::Hash(turn) => Element::Unsigned(lossy::hash_of(text, turn).into()),
+            Self::Letters(count) => {
+                let first = lossy::first_letters(text, count).ok_or(TextError::Form)?;
+                Element::Bytes(first.to_vec())
+            }
+            Self::Composite(parts) => parts.read(text)?,
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => {
                 Element::Signed(self.read(text)?)
             }
@@ -59,7 +65,9 @@ impl Form {
             Self::Ip | Self::Network(_) => address::put(number, out),
             Self::Bases(_) => bases::put(number, out),
             Self::Digits(count) => digits::put_number(number, count, out),
-            Self::Hex => digits::put_bytes(&number.to_be_bytes(), out),
+            Self::Hex | Self::Letters(_) => digits::put_bytes(&number.to_be_bytes(), out),
+            Self::Hash(_) => digits::put_number(number, 16, out),
+            Self::Composite(parts) => parts.put_text(parts.split_number(number), &number.to_be_bytes(), out),
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => self.put(number as i64, out),
             Self::Duration(_) | Self::Decimal(..) => self.put(number as i64, out),
         }
@@ -68,6 +76,12 @@ impl Form {
     /// Appends the text of a byte string: its digits, or, if numbers have this form, that of the number whose
     /// 16 bytes it is.
     pub fn put_bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        if let Self::Composite(parts) = self {
+            return parts.put_text(parts.split(bytes), bytes, out);
+        }
+        if let Self::Letters(_) = self {
+            return out.extend_from_slice(bytes);
+        }
         match bytes.try_into() {
             Ok(number) if self.is_wide() => self.put_unsigned(u128::from_be_bytes(number), out),
             _ => digits::put_bytes(bytes, out),
@@ -81,7 +95,7 @@ impl Form {
         match self {
             Self::Uuid | Self::Ipv6 | Self::Ip | Self::Network(_) | Self::Bases(_) => true,
             Self::Digits(count) => count > 16 && count <= digits::NUMBER_DIGITS,
-            Self::Ipv4 | Self::Hex => false,
+            Self::Ipv4 | Self::Hex | Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => false,
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => false,
             Self::Duration(_) | Self::Decimal(..) => false,
         }
@@ -95,6 +109,7 @@ impl Form {
             Self::Duration(_) | Self::Decimal(..) => true,
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => false,
             Self::Hex | Self::Digits(_) | Self::Network(_) => false,
+            Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => false,
         }
     }
 
@@ -115,6 +130,19 @@ impl Form {
             Self::Ipv6 => Some(address::network(text, 128)),
             Self::Ip => Some(address::network(text, 0)),
             Self::Digits(count) if count <= digits::NUMBER_DIGITS => Some(digits::prefix(text, count)),
+            Self::Composite(parts) if parts.is_number() => Some(parts.number_prefix(text)),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes with which keys begin that have the first parts of a text; `None` unless keys are composite
+    /// and stored as byte strings.
+    ///
+    /// # Errors
+    /// [`TextError`], which says why no key has such parts.
+    pub fn byte_prefix(self, text: &[u8]) -> Option<Result<Vec<u8>, TextError>> {
+        match self {
+            Self::Composite(parts) if !parts.is_number() => Some(parts.byte_prefix(text)),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Texts of logical types: they are read strictly, and printed so that they read back.
 
+use super::composite::Parts;
 use super::unit::Unit;
 use core::fmt;
 use std::io::Write as _;
@@ -39,6 +40,12 @@ pub enum Form {
     Hex,
     /// The first digits, so many, of a text of hexadecimal digits.
     Digits(u32),
+    /// A text, of which there is the hash, turned by so many bytes.
+    Hash(u8),
+    /// The first letters of a text, so many.
+    Letters(u32),
+    /// The parts of a composite key, separated by commas.
+    Composite(Parts),
 }
 
 /// The reason why a text is not a valid word of a type.
@@ -64,6 +71,10 @@ pub enum TextError {
     Short,
     /// The text is too long.
     Long,
+    /// The byte string has another length than this one.
+    Width(usize),
+    /// The key has another number of parts.
+    Parts,
 }
 
 const DAY_SECONDS: i128 = 86_400;
@@ -112,6 +123,7 @@ impl Form {
             }
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => return Err(TextError::Form),
             Self::Hex | Self::Digits(_) | Self::Network(_) => return Err(TextError::Form),
+            Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => return Err(TextError::Form),
         };
         i64::try_from(word).map_err(|_| TextError::Range)
     }
@@ -161,7 +173,10 @@ impl Form {
             | Self::Bases(_)
             | Self::Hex
             | Self::Digits(_)
-            | Self::Network(_) => {
+            | Self::Network(_)
+            | Self::Hash(_)
+            | Self::Letters(_)
+            | Self::Composite(_) => {
                 let _ = write!(out, "{word}");
             }
         }
@@ -185,6 +200,8 @@ impl Form {
             Self::Bases(_) => "DNA sequence".to_owned(),
             Self::Hex => "text of hexadecimal digits".to_owned(),
             Self::Digits(count) => format!("text of {count} hexadecimal digits"),
+            Self::Hash(_) | Self::Letters(_) => "text".to_owned(),
+            Self::Composite(parts) => parts.noun(),
         }
     }
 
@@ -220,6 +237,8 @@ impl Form {
             Self::Network(_) => "192.0.2.0/24 or 2001:db8::/32",
             Self::Bases(_) => "ACGT",
             Self::Hex | Self::Digits(_) => "5baa61e4",
+            Self::Hash(_) | Self::Letters(_) => "UTF-8",
+            Self::Composite(_) => "its parts, separated by commas",
         }
     }
 
@@ -228,6 +247,13 @@ impl Form {
     pub fn advice(self, error: TextError) -> String {
         let example = self.example();
         match error {
+            TextError::Parts | TextError::Form if let Self::Composite(parts) = self => {
+                format!(
+                    "give its {} parts, separated by commas, such as {}",
+                    parts.all().len(),
+                    parts.example()
+                )
+            }
             TextError::Form => match self {
                 Self::Bases(_) => "use the bases A C G T alone".to_owned(),
                 Self::Hex | Self::Digits(_) => "use the digits 0 to 9 and a to f alone".to_owned(),
@@ -248,8 +274,11 @@ impl Form {
                 Self::Bases(_) => {
                     format!("it has more than {BASES_MAX} bases: use shorter ones")
                 }
+                Self::Composite(_) => "it has more than 65,535 bytes: use shorter texts".to_owned(),
                 _ => format!("it is too long: use {example}"),
             },
+            TextError::Width(bytes) => format!("a part has another length: use {bytes} bytes"),
+            TextError::Parts => format!("it has another number of parts: use {example}"),
             TextError::NoZone => {
                 format!("it has no time zone: use {example}, or another zone such as +02:00")
             }
@@ -285,6 +314,8 @@ impl fmt::Display for TextError {
             Self::Odd => "it has an odd number of digits",
             Self::Short => "it has too few digits",
             Self::Long => "it is too long",
+            Self::Width(_) => "a part has another length",
+            Self::Parts => "it has another number of parts",
         })
     }
 }

@@ -5,9 +5,10 @@ use super::dialect::unescape;
 use super::rows::Text;
 use crate::fields::Fields;
 use crate::kind::{Kind, Target, Wanted};
-use crate::names::{Asked, First, Names};
+use crate::names::{Asked, Choice, First, Names};
 use crate::options::Header;
 use crate::parse::Shown;
+use crate::parts::Parts;
 use crate::problem::{caused, fault, problem};
 use pleach_builder::{Column, Op, SourceError, Strings};
 use pleach_format::{Logical, ValueType};
@@ -57,7 +58,7 @@ impl Text {
                 // Missing names may be data.
                 if is_checked && options.changes {
                     self.refuse_data(options, Some(0), &[])?;
-                } else if let Some((key, value, _)) =
+                } else if let Some(Choice { key, value, .. }) =
                     options.first().map(|first| &first.choice).filter(|_| is_checked)
                 {
                     let mut taken = vec![(*key, key_target)];
@@ -73,11 +74,18 @@ impl Text {
                 return Err(error);
             }
         };
-        let (key, value, fields) = choice;
+        let Choice { key, parts, value, fields } = choice;
         self.op = op;
         self.key = Wanted { index: key, target: key_target, label: columns.label(key) };
         self.schema.key_name = columns.kept(key, "key");
-        let mut taken = vec![(key, key_target)];
+        let mut composite = None;
+        if !parts.is_empty() {
+            let indices: Vec<usize> = std::iter::once(key).chain(parts).collect();
+            let (parts, mut wanted) = Parts::choose(&input, columns, &indices, options, |_| None)?;
+            self.key = wanted.remove(0);
+            composite = Some((parts, wanted));
+        }
+        let mut taken = vec![(key, self.key.target)];
         if let Some(index) = value {
             let target = target.ok_or_else(|| {
                 problem(&input, "", fault(format!("{value_type} values cannot be read from text"), ""))
@@ -88,11 +96,17 @@ impl Text {
             self.schema.value_logical = options.value_logical.as_ref().map(Logical::meta).unwrap_or_default();
             self.schema.value_name = columns.kept(index, "value");
         }
+        let fields = fields.map(|fields| {
+            let key = (self.schema.key_type, &*self.schema.key_logical);
+            Fields::choose(&input, columns, &fields, options, key, |_| None)
+        });
+        let fields = match (fields.transpose()?, composite) {
+            (fields, Some((parts, others))) => {
+                Some(Fields::with_parts(fields, parts, others, &self.key.label))
+            }
+            (fields, None) => fields,
+        };
         if let Some(fields) = fields {
-            let fields = {
-                let key = (self.schema.key_type, &*self.schema.key_logical);
-                Fields::choose(&input, columns, &fields, options, key, |_| None)?
-            };
             fields.describe(&mut self.schema);
             taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
             self.record = Some(fields);

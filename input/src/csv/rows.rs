@@ -162,15 +162,20 @@ impl Text {
         let lacks = |index: usize| index >= found || self.row.field(index).is_empty();
         let all_values = |holds: &dyn Fn(usize) -> bool| match (&self.value, &self.record) {
             (Some(value), _) => holds(value.index),
-            (None, Some(record)) => record.columns.iter().all(|column| holds(column.index)),
-            (None, None) => false,
+            (None, Some(record)) if !record.values().is_empty() => {
+                record.values().iter().all(|column| holds(column.index))
+            }
+            (None, _) => false,
         };
         let valueless = op == Some(Op::Del) && all_values(&lacks);
         // Only values at the end of a row may be left out.
-        let values = self.record.as_ref().map_or(1, |record| record.columns.len());
+        let fields_of = |record: &Fields| record.values().len() + usize::from(self.value.is_some());
+        let values = self.record.as_ref().map_or(1, fields_of);
+        let mut keys = self.record.iter().flat_map(|record| &record.columns).filter(|part| part.target.key);
         let short = valueless
             && found + values == self.fields
             && self.key.index < found
+            && keys.all(|part| part.index < found)
             && all_values(&|index| index >= found);
         if found != self.fields && !short {
             let fields = if found == 1 { "field" } else { "fields" };
@@ -178,9 +183,10 @@ impl Text {
             let place = format!("row {}", self.rows + 1);
             return Err(problem(&self.input, place, fault(text, "give every row the same number")));
         }
-        let values_of = || self.value.iter().chain(self.record.iter().flat_map(|record| &record.columns));
+        let columns = || self.record.iter().flat_map(|record| &record.columns);
+        let is_lacking = |wanted: &Wanted| (wanted.target.key || !valueless) && self.is_null(wanted);
         if self.nulls == Nulls::Skip
-            && (self.is_null(&self.key) || !valueless && values_of().any(|value| self.is_null(value)))
+            && std::iter::once(&self.key).chain(&self.value).chain(columns()).any(is_lacking)
         {
             chunk.ops.truncate(chunk.keys.len());
             self.null_counts.skip(1);
@@ -200,7 +206,7 @@ impl Text {
         }
         if let Some(mut record) = self.record.take() {
             for (column, held) in record.columns.iter().zip(&mut record.held) {
-                if valueless {
+                if valueless && !column.target.key {
                     held.push_default();
                 } else {
                     self.take(column, &mut plain, held)?;
@@ -327,11 +333,12 @@ impl Source for Text {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        prepare(chunk, &self.schema);
+        prepare(chunk, &self.schema, self.record.as_ref().and_then(Fields::first_part));
         let tuples_max = self.record.as_ref().map_or(tuples_max, |record| record.tuples_max(tuples_max));
         self.kept.clear();
         let slow = self.op.is_some() || self.record.is_some();
-        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
+        let held = |record: &Option<Fields>| record.as_ref().map_or(0, Fields::held_bytes);
+        while chunk.len() < tuples_max && held_bytes(chunk) + held(&self.record) < CHUNK_BYTES {
             if self.start == self.end && !self.ended {
                 self.refill()?;
             }
@@ -340,7 +347,7 @@ impl Source for Text {
             }
         }
         if let Some(record) = &mut self.record {
-            record.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), &mut chunk.values)?;
+            record.pack(&self.input, |at| self.kept.get(at).copied().unwrap_or(0), chunk)?;
         }
         Ok(())
     }

@@ -62,4 +62,6 @@ pub struct Schema {
     pub has_sides: bool,
     /// True if the keys are in order.
     pub is_sorted: bool,
+    /// Number of different keys, at most, if they are shorter than those they stand for.
+    pub approximate: Option<u64>,
 }

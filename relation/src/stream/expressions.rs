@@ -51,9 +51,10 @@ impl rows::Predicate for Predicate {
 
 impl rows::Projection for Projection {
     /// The input has the schema for which the projection was parsed.
-    fn schema(&self, _: &chunk::Schema) -> Result<chunk::Schema, RelationError> {
+    fn schema(&self, input: &chunk::Schema) -> Result<chunk::Schema, RelationError> {
         let out = Projection::schema(self);
         let (key_logical, logical) = out.logical;
+        let approximate = input.approximate.filter(|_| key_logical == input.key_logical);
         Ok(chunk::Schema {
             key_type: out.key_type,
             key_name: out.key_name,
@@ -62,6 +63,7 @@ impl rows::Projection for Projection {
             right: None,
             has_sides: false,
             is_sorted: self.keeps_order(),
+            approximate,
         })
     }
 

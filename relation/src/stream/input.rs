@@ -41,6 +41,8 @@ pub(super) struct Names {
     pub value: String,
     pub key_logical: String,
     pub value_logical: String,
+    /// Number of different keys, if they are shorter than those they stand for.
+    pub approximate: Option<u64>,
 }
 
 impl<'a> Relation<'a> {
@@ -168,8 +170,14 @@ impl<'a> Relation<'a> {
             }
         }
         let meta = index.meta().map_err(|source| Self::damaged(index, "META", source))?;
-        let (key, value) = (meta.key_name, meta.value_name);
-        Ok(Names { key, value, key_logical: meta.key_logical, value_logical: meta.value_logical })
+        let approximate = index.approximate().map_err(|source| Self::damaged(index, "META", source))?;
+        Ok(Names {
+            key: meta.key_name,
+            value: meta.value_name,
+            key_logical: meta.key_logical,
+            value_logical: meta.value_logical,
+            approximate: approximate.map(|found| found.distinct),
+        })
     }
 
     /// Returns the key at a rank, not verified.
@@ -256,6 +264,7 @@ impl<'a> Relation<'a> {
             right: None,
             has_sides: false,
             is_sorted: true,
+            approximate: names.approximate,
         })
     }
 

@@ -66,6 +66,8 @@ impl Answer<'_> {
         let (value_type, value_name, value_logical) = value_type(&self.schema)?;
         let file_schema = FileSchema {
             interval: None,
+            derived: None,
+            approximate: self.schema.approximate,
             key_type: self.schema.key_type,
             value_type,
             key_name: self.schema.key_name.clone(),

@@ -71,6 +71,15 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
         let message = Message::new("there are no intervals").at("--overlap");
         return Err(Failure::usage(message.advise("name the column of their ends with --interval END")));
     }
+    let derived = args.key_type.as_ref().and_then(|named| named.derived);
+    if has_interval && derived.is_some() {
+        let message = Message::new("intervals need keys that are numbers").at("--key-type");
+        return Err(Failure::usage(message.advise("choose another key type, or leave out --interval")));
+    }
+    if derived.is_some() && args.key.as_ref().is_some_and(|list| list.contains(',')) {
+        let message = Message::new("hashes and prefixes are of one column").at("--key-type");
+        return Err(Failure::usage(message.advise("name one with --key")));
+    }
     if has_interval && args.unique.is_some() {
         let message = Message::new("intervals do not overlap, so no key occurs twice").at("--unique");
         return Err(Failure::usage(message.advise("choose --overlap last to let the later row win")));
@@ -81,6 +90,11 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     {
         let message = Message::new("types of fields without fields").at("--value-type");
         return Err(Failure::usage(message.advise("name the columns of a record with --value a,b")));
+    }
+    let types = args.key_type.as_ref().map_or(0, |named| named.parts.len());
+    if types > 1 && !args.key.as_ref().is_some_and(|list| list.contains(',')) {
+        let message = Message::new("types of parts without parts").at("--key-type");
+        return Err(Failure::usage(message.advise("name the columns of a composite key with --key a,b")));
     }
     if args.raw.is_some() {
         return Ok(());
@@ -138,6 +152,8 @@ fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dy
         value_type,
         field_types: fields.iter().map(|named| named.kind).collect(),
         key_logical: args.key_type.as_ref().and_then(|named| named.of.logical.clone()),
+        derived: args.key_type.as_ref().and_then(|named| named.derived),
+        part_types: args.key_type.as_ref().map(|named| named.parts.clone()).unwrap_or_default(),
         value_logical,
         field_logicals: fields.iter().map(|named| named.logical.clone().unwrap_or_default()).collect(),
         raw_values: global.raw_values,

@@ -19,8 +19,14 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let options = BuildOptions { unique: args.unique.map(Into::into), ..BuildOptions::default() };
         options.with_layout(args.layout.unwrap_or_default())
     });
-    let (keep, force) = (args.keep, args.force);
-    let options = CompactOptions { build, salvage: args.salvage, threads: args.threads, keep, force };
+    let options = CompactOptions {
+        build,
+        salvage: args.salvage,
+        threads: args.threads,
+        keep: args.keep,
+        force: args.force,
+        approximate: args.approximate,
+    };
     let done = compact(&args.files, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);

@@ -17,6 +17,8 @@ use crate::search;
 use crate::stdout;
 use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
 use pleach_builder::publish::Rules;
+use pleach_format::logical::Composite;
+use pleach_format::{Logical, Meaning};
 use std::time::Instant;
 
 /// Tuples per batch.
@@ -45,7 +47,8 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
             meta.value_logical.clear();
         }
     }
-    if Any::is_needed(&index, record.as_ref(), &Meant::default()) {
+    let composite = composite(&index, &meta);
+    if composite.is_some() || Any::is_needed(&index, record.as_ref(), &Meant::default()) {
         let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
@@ -114,7 +117,8 @@ fn write_any(
     target: &mut Target,
     progress: &Progress,
 ) -> Result<(), Stop> {
-    let key = Field::of_key(index.key_type(), &meta.key_name, &meta.key_logical);
+    let keys = Field::of_keys(index.key_type(), &meta.key_name, &meta.key_logical);
+    let composite = composite(index, meta);
     let values = match record {
         Some(record) => record.fields().iter().map(Field::of_field).collect(),
         None => {
@@ -122,7 +126,7 @@ fn write_any(
             value.into_iter().collect::<Vec<_>>()
         }
     };
-    let fields: Vec<Field> = key.into_iter().chain(values).collect();
+    let fields: Vec<Field> = keys.into_iter().chain(values).collect();
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
     let meant = Meant::default();
     let any = Any::new(index, &args.file, record, &meant);
@@ -151,13 +155,32 @@ fn write_any(
             }
         }
         if let Some((keys, values)) = &columns {
-            let columns: Vec<_> = keys.iter().chain(values).map(Gathered::numbers).collect();
+            let parts = match (&composite, keys) {
+                (Some(composite), Some(keys)) => Gathered::of_parts(composite, keys).map_err(no_parts)?,
+                _ => Vec::new(),
+            };
+            let keys = keys.iter().filter(|_| composite.is_none()).chain(&parts);
+            let columns: Vec<_> = keys.chain(values).map(Gathered::numbers).collect();
             table.write_batch(&columns)?;
         }
         rank = end;
         progress.show("exporting", rank, Some(index.len()));
     }
     Ok(table.finish()?)
+}
+
+/// Returns the columns of composite keys; `None` if keys are no such keys.
+fn composite(index: &Index, meta: &Meta) -> Option<Composite> {
+    match Meaning::new(index.key_type(), &meta.key_logical).logical {
+        Logical::Composite(composite) => Some(composite),
+        _ => None,
+    }
+}
+
+/// Makes the error for a key that is not one of its composite type.
+fn no_parts(_: usize) -> OutputError {
+    let message = Message::new("a key does not have the parts of its type");
+    OutputError::Unfit(message.advise("run pleach fsck, or export with --raw-values"))
 }
 
 /// Returns the bytes of a datum, if it is a string.

@@ -3,7 +3,7 @@
 //! Each end is converted to a rank by one descent; the tuples between them are copied in bulk and formatted,
 //! forwards or backwards.
 
-use crate::any::Any;
+use crate::any::{Any, put_line};
 use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
 use crate::errors;
@@ -12,13 +12,16 @@ use crate::keys::not_a_key;
 use crate::meant::Meant;
 use crate::parse::FromText;
 use crate::render::json;
-use crate::render::text::Text;
+use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search;
 use crate::stdout::{self, Output};
-use pleach::{Key, Typed, Value};
+use pleach::{Datum, Key, Typed, Value};
+use std::path::Path;
 
 /// Tuples per copy.
 const PIECE: u64 = 1 << 15;
+/// Prefixes that are read at a time.
+const PREFIXES_MAX: usize = 1 << 13;
 /// Text of an open end.
 const OPEN: &str = "..";
 
@@ -28,6 +31,10 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let meant = Meant::of_file(&index, &args.file, global)?;
     let any = Any::new(&index, &args.file, record.as_ref(), &meant);
     let any = Any::is_needed(&index, record.as_ref(), &meant).then_some(any);
+    if let Some(path) = &args.prefixes {
+        let any = any.unwrap_or(Any::new(&index, &args.file, None, &meant));
+        return each_prefix(&any, path, args, global);
+    }
     let ranks = match (&any, &args.prefix) {
         (Some(any), None) => any_ranks(any, args, index.len())?,
         (any, Some(prefix)) => {
@@ -66,6 +73,54 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
+/// Prints each prefix of a file before its tuples, or before their number.
+fn each_prefix(any: &Any<'_>, path: &Path, args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if args.explain {
+        search::explain(&["two descents for each prefix".to_owned()]);
+    }
+    let mut lines = any.lines(path)?;
+    let (mut prefixes, mut output) = (Vec::<Vec<u8>>::new(), Output::new());
+    loop {
+        let end = lines.next_batch_of(&mut prefixes, PREFIXES_MAX, |line| Ok(line.to_vec()))?;
+        for prefix in &prefixes {
+            let text = String::from_utf8_lossy(prefix);
+            let mut ranks = limited(any.prefix(&text)?, args);
+            let shown = Datum::Utf8(prefix[..].into());
+            if args.count {
+                let count = Datum::U64(ranks.end - ranks.start);
+                put_line((&shown, None), (&count, None), "count", global.json, &mut output.buffer);
+                output.relieve()?;
+                continue;
+            }
+            while let Some(rank) = if args.reverse { ranks.next_back() } else { ranks.next() } {
+                let (key, value) = any.tuple(rank)?;
+                if global.json {
+                    output.buffer.extend_from_slice(b"{\"prefix\":");
+                    put_meant_json(&shown, None, &mut output.buffer);
+                    output.buffer.push(b',');
+                    let start = output.buffer.len();
+                    any.put(&key, &value, true, &mut output.buffer);
+                    // The tuple is an object: its members follow.
+                    output.buffer.remove(start);
+                } else {
+                    put_meant(&shown, None, &mut output.buffer);
+                    output.buffer.push(b'\t');
+                    any.put(&key, &value, false, &mut output.buffer);
+                }
+                output.relieve()?;
+            }
+        }
+        if let Some(failure) = end {
+            output.flush()?;
+            return Err(failure);
+        }
+        if prefixes.is_empty() {
+            output.flush()?;
+            return Ok(ExitStatus::Success);
+        }
+    }
+}
+
 /// Applies --limit to a range of ranks.
 fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64> {
     // LO above HI is an empty range.
@@ -76,18 +131,25 @@ fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64
 
 /// Returns the ranks between LO and HI of a file with byte strings, after --limit.
 fn any_ranks(any: &Any<'_>, args: &RangeArgs, tuples: u64) -> Result<std::ops::Range<u64>, Failure> {
-    let bound = |text: &Option<String>, name: &str| match text.as_deref() {
-        None | Some(OPEN) => Ok(None),
-        Some(text) => {
-            any.parse(text.as_bytes()).map(Some).map_err(|message| Failure::usage(message.first_at(name)))
-        }
+    let parsed = |text: &str, name: &str| {
+        any.parse(text.as_bytes()).map_err(|message| Failure::usage(message.first_at(name)))
     };
-    let (lo, hi) = (bound(&args.lo, "argument LO")?, bound(&args.hi, "argument HI")?);
-    let start = lo.map_or(Ok(0), |lo| any.lower_bound(&lo))?;
-    let end = match hi {
-        Some(hi) if args.inclusive => any.upper_bound(&hi)?,
-        Some(hi) => any.lower_bound(&hi)?,
+    // A bound with the first parts of a composite key stands for all keys that have them.
+    let start = match args.lo.as_deref().filter(|&lo| lo != OPEN) {
+        None => 0,
+        Some(lo) => match any.first_parts(lo)? {
+            Some(ranks) => ranks.start,
+            None => any.lower_bound(&parsed(lo, "argument LO")?)?,
+        },
+    };
+    let end = match args.hi.as_deref().filter(|&hi| hi != OPEN) {
         None => tuples,
+        Some(hi) => match any.first_parts(hi)? {
+            Some(ranks) if args.inclusive => ranks.end,
+            Some(ranks) => ranks.start,
+            None if args.inclusive => any.upper_bound(&parsed(hi, "argument HI")?)?,
+            None => any.lower_bound(&parsed(hi, "argument HI")?)?,
+        },
     };
     Ok(limited(start..end, args))
 }

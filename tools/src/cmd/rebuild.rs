@@ -29,6 +29,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
             Method::Patch => rebuild::Method::Patch,
         },
         keep: args.keep,
+        approximate: args.approximate,
         salvage: args.salvage,
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,

@@ -3,6 +3,7 @@
 use super::table::Numbers;
 use pleach::{Datum, FieldKind, FieldValue, Key, KeyType, Record, ValueType};
 use pleach_builder::{Column, Strings};
+use pleach_format::logical::{Composite, Element, Meaning};
 
 /// A column of a batch, of any type.
 pub enum Gathered {
@@ -61,6 +62,52 @@ impl Gathered {
             FieldKind::F64 => Self::F64(Vec::new()),
             FieldKind::Bytes(_) => Self::Bytes(Strings::default()),
         }
+    }
+
+    /// Makes an empty column for a part of composite keys.
+    fn of_part(meaning: &Meaning) -> Self {
+        match FieldKind::from_name(&meaning.words) {
+            Some(kind) => Self::of(kind),
+            None if meaning.words == "u128" => Self::U128(Vec::new()),
+            None if meaning.words == "utf8" => Self::Utf8(Strings::default()),
+            None => Self::Bytes(Strings::default()),
+        }
+    }
+
+    fn push_element(&mut self, element: &Element) {
+        match (self, element) {
+            (Self::U8(column), Element::Unsigned(number)) => column.push(*number as u8),
+            (Self::U16(column), Element::Unsigned(number)) => column.push(*number as u16),
+            (Self::U32(column), Element::Unsigned(number)) => column.push(*number as u32),
+            (Self::U64(column), Element::Unsigned(number)) => column.push(*number as u64),
+            (Self::U128(column), Element::Unsigned(number)) => column.push(*number),
+            (Self::I8(column), Element::Signed(number)) => column.push(*number as i8),
+            (Self::I16(column), Element::Signed(number)) => column.push(*number as i16),
+            (Self::I32(column), Element::Signed(number)) => column.push(*number as i32),
+            (Self::I64(column), Element::Signed(number)) => column.push(*number),
+            (Self::Bytes(column) | Self::Utf8(column), Element::Bytes(bytes)) => column.push(bytes),
+            _ => unreachable!("the elements of a part are of one type"),
+        }
+    }
+
+    /// Makes a column of each part of composite keys; the row of the first key that is none if the file is damaged.
+    pub fn of_parts(composite: &Composite, keys: &Self) -> Result<Vec<Self>, usize> {
+        let mut columns: Vec<Self> =
+            composite.columns().iter().map(|(_, meaning)| Self::of_part(meaning)).collect();
+        let parts = composite.parts();
+        for row in 0..keys.numbers().len() {
+            let elements = match keys.datum(row) {
+                Datum::U32(number) => parts.split_number(number.into()),
+                Datum::U64(number) => parts.split_number(number.into()),
+                Datum::U128(number) => parts.split_number(number),
+                Datum::Bytes(bytes) => parts.split(&bytes),
+                _ => None,
+            };
+            for (column, element) in columns.iter_mut().zip(&elements.ok_or(row)?) {
+                column.push_element(element);
+            }
+        }
+        Ok(columns)
     }
 
     pub fn push_field(&mut self, value: FieldValue<'_>) {

@@ -4,8 +4,8 @@ use crate::message::Message;
 use arrow_schema::{DataType, TimeUnit};
 use pleach::{FieldKind, KeyType, Meta, ValueType};
 use pleach_builder::Strings;
-use pleach_format::Meaning;
 use pleach_format::logical::Form;
+use pleach_format::{Logical, Meaning};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -164,6 +164,21 @@ impl Field {
             KeyType::Utf8 => ValueType::Utf8,
         };
         Self::of_type(same, name, "key", logical)
+    }
+
+    /// Makes the columns of keys of this type: one for each part of composite ones.
+    pub fn of_keys(key_type: KeyType, name: &str, logical: &str) -> Vec<Self> {
+        let Logical::Composite(composite) = Meaning::new(key_type, logical).logical else {
+            return Self::of_key(key_type, name, logical).into_iter().collect();
+        };
+        let part = |(name, meaning): &(String, Meaning)| {
+            let logical = meaning.logical.meta();
+            match FieldKind::from_name(&meaning.words) {
+                Some(kind) => Some(Self::of_field(&pleach::Field { name: name.clone(), kind, logical })),
+                None => Self::of_key(KeyType::from_name(&meaning.words)?, name, &logical),
+            }
+        };
+        composite.columns().iter().filter_map(part).collect()
     }
 
     /// Makes a column for a field of records.

@@ -206,6 +206,21 @@ pub fn put_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
 
 /// Appends a key or value in its logical form.
 pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
+    if let Some(Form::Composite(_)) = form {
+        // The texts in it may have tabs.
+        return put_escaped(&composite_text(datum, form), out);
+    }
+    put_form(datum, form, out);
+}
+
+/// Returns the text of a composite key, as it is.
+fn composite_text(datum: &Datum<'_>, form: Option<Form>) -> Vec<u8> {
+    let mut text = Vec::new();
+    put_form(datum, form, &mut text);
+    text
+}
+
+fn put_form(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     match (form, datum) {
         (Some(form), Datum::U128(number)) => form.put_unsigned(*number, out),
         (Some(form), Datum::U64(number)) => form.put_unsigned((*number).into(), out),
@@ -221,6 +236,9 @@ pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
 pub fn put_meant_json(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     if form.is_none() || matches!(datum, Datum::None) {
         return put_datum_json(datum, out);
+    }
+    if let Some(Form::Composite(_)) = form {
+        return put_datum_json(&Datum::Utf8(composite_text(datum, form).into()), out);
     }
     out.push(b'"');
     put_meant(datum, form, out);

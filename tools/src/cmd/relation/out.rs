@@ -21,6 +21,7 @@ use pleach::{Datum, Index, Record};
 use pleach_builder::BuildOptions;
 use pleach_builder::publish::Rules;
 use pleach_format::logical::Form;
+use pleach_format::{Logical, Meaning};
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
 use std::collections::HashMap;
@@ -147,7 +148,7 @@ impl<'a> Job<'a> {
         let mut tuples = 0;
         while let Some(chunk) = answer.next_chunk().map_err(|error| Stop::Failure(relation_failure(error)))? {
             tuples += chunk.len() as u64;
-            let gathered = columns.gathered(&chunk);
+            let gathered = columns.gathered(&chunk)?;
             let numbers: Vec<_> = gathered.iter().map(Gathered::numbers).collect();
             table.write_batch(&numbers)?;
         }
@@ -283,8 +284,7 @@ impl Columns {
         let schema = &self.schema;
         let is_pair = schema.right.is_some();
         let key_name = if is_pair { "" } else { &schema.key_name };
-        let mut fields: Vec<Field> =
-            Field::of_key(schema.key_type, key_name, &schema.key_logical).into_iter().collect();
+        let mut fields = Field::of_keys(schema.key_type, key_name, &schema.key_logical);
         for value in &self.values {
             match &value.record {
                 Some(record) => fields.extend(record.fields().iter().map(|field| {
@@ -321,13 +321,21 @@ impl Columns {
         }
     }
 
-    fn gathered(&self, chunk: &Chunk) -> Vec<Gathered> {
-        let mut columns = vec![Gathered::of_keys(self.schema.key_type, &chunk.keys)];
+    fn gathered(&self, chunk: &Chunk) -> Result<Vec<Gathered>, OutputError> {
+        let keys = Gathered::of_keys(self.schema.key_type, &chunk.keys);
+        let meaning = Meaning::new(self.schema.key_type, &self.schema.key_logical);
+        let mut columns = match &meaning.logical {
+            Logical::Composite(composite) => Gathered::of_parts(composite, &keys).map_err(|_| {
+                let message = Message::new("a key does not have the parts of its type");
+                OutputError::Unfit(message.advise("run pleach fsck on the inputs"))
+            })?,
+            _ => vec![keys],
+        };
         columns.extend(self.values.iter().flat_map(|value| Self::columns_of(value, chunk)));
         if self.schema.has_sides {
             columns.push(Gathered::U8(chunk.sides.clone()));
         }
-        columns
+        Ok(columns)
     }
 }
 
