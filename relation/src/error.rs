@@ -1,5 +1,6 @@
 //! Errors of the operators. Every message is one line: what, where, what to do.
 
+use crate::rules::How;
 use pleach::ReadError;
 use pleach_builder::BuildError;
 use std::path::PathBuf;
@@ -45,6 +46,38 @@ pub enum RelationError {
         role: &'static str,
         /// Its text.
         text: String,
+    },
+    /// A text is not a distance between keys.
+    #[error("invalid distance '{text}': {input} holds {keys} keys: {advice}")]
+    Distance {
+        /// The text.
+        text: String,
+        /// Name of the input.
+        input: String,
+        /// Type of its keys.
+        keys: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Keys of this type have an order, but no distance.
+    #[error(
+        "no distance between {keys} keys: {input}: use an as-of join, backward or forward, without a tolerance"
+    )]
+    NoDistance {
+        /// Type of the keys.
+        keys: String,
+        /// Name of the input.
+        input: String,
+    },
+    /// A join by distance would keep right tuples without a partner.
+    #[error(
+        "cannot make a {how} join {by}: it keeps right tuples without a partner: use inner, left, semi or anti"
+    )]
+    NoHow {
+        /// The tuples that were requested.
+        how: How,
+        /// The rule for partners.
+        by: &'static str,
     },
     /// A result is too large.
     #[error(

@@ -161,9 +161,9 @@ fn two<'a>(
 
 /// Two inputs in common units, and the schema of their answer.
 pub(super) struct Inputs<'a> {
-    left: Relation<'a>,
-    right: Relation<'a>,
-    schema: Schema,
+    pub left: Relation<'a>,
+    pub right: Relation<'a>,
+    pub schema: Schema,
 }
 
 impl<'a> Inputs<'a> {
@@ -233,7 +233,13 @@ fn start<'a>(
     let plan = format!("both are read in pieces of {piece_tuples} tuples{plan}");
     let pieces = Pieces::new((left, right), operator, &options, piece_tuples);
     let value_types = (left.value_type(), right.value_type());
-    let shape = Shape { is_either: is_union, has_sides, value_types, chunk_bytes: options.piece_bytes };
+    let shape = Shape {
+        is_either: is_union,
+        has_sides,
+        right_key: None,
+        value_types,
+        chunk_bytes: options.piece_bytes,
+    };
     let producer = Box::new(Two { left, right, operator, shape, piece_tuples, pieces, device });
     Ok(Answer::new(schema, producer, plan, (left.len() + right.len(), piece_tuples)))
 }
