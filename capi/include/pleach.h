@@ -863,6 +863,10 @@ pleach_status pleach_field(const pleach_index *index, uint32_t number, const cha
  `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
  left, right). The answer is a stream of record batches in the order of keys, made on request.
 
+ A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
+ right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
+ away, for inner, left, semi and anti. The answer has the column `key_right` too.
+
  The caller guarantees:
  `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a
  stream, which the caller releases, and which keeps the files open.

@@ -7,7 +7,7 @@ use crate::table::Table;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pleach_batch::relation::{Job, Operation, in_memory};
-use pleach_relation::{How, Kept, Reduction, SetOperation, SetRule};
+use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatchReader;
@@ -49,7 +49,16 @@ fn operation(name: &str, options: &Options<'_, '_>) -> PyResult<Operation> {
         "join" => {
             let names = named(&How::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());
             let name = options.choice("how", &names)?.unwrap_or_default();
-            Operation::Join(How::from_name(name).unwrap_or(How::Inner))
+            let how = How::from_name(name).unwrap_or(How::Inner);
+            let names = named(&AsOf::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());
+            let asof = options.choice("asof", &names)?.and_then(AsOf::from_name);
+            let distance =
+                |name: &str| Ok::<_, PyErr>(options.get::<String>(name)?.map(Distance::from));
+            match (asof, distance("within")?) {
+                (Some(asof), _) => Operation::AsOf(how, asof, distance("tolerance")?),
+                (None, Some(within)) => Operation::Band(how, within),
+                (None, None) => Operation::Join(how),
+            }
         }
         "product" => {
             let names = [("both", Kept::Both), ("left", Kept::Left), ("right", Kept::Right)];

@@ -71,13 +71,13 @@ pub enum RelationError {
     },
     /// A join by distance would keep right tuples without a partner.
     #[error(
-        "cannot make a {how} join {by}: it keeps right tuples without a partner: use inner, left, semi or anti"
+        "cannot make a {how} {join}: it keeps right tuples without a partner: use inner, left, semi or anti"
     )]
     NoHow {
         /// The tuples that were requested.
         how: How,
-        /// The rule for partners.
-        by: &'static str,
+        /// The join: as-of or band.
+        join: &'static str,
     },
     /// A result is too large.
     #[error(

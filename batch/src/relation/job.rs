@@ -112,6 +112,13 @@ impl Job {
                 finish(relation::reduce(left, *reduction, options)?.watched(observer))
             }
             Operation::Join(how) => finish(relation::join(*how, left, right, options)?.watched(observer)),
+            Operation::AsOf(how, asof, tolerance) => {
+                let answer = relation::asof(*asof, tolerance.as_ref(), *how, left, right, options)?;
+                finish(answer.watched(observer))
+            }
+            Operation::Band(how, distance) => {
+                finish(relation::band(distance, *how, left, right, options)?.watched(observer))
+            }
             Operation::Product(kept) => {
                 finish(relation::product(left, right, options)?.keep(*kept).watched(observer))
             }

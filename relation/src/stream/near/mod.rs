@@ -166,14 +166,11 @@ fn start<'a>(
     how: How,
     (rule, reach): (Rule, Reach),
     options: &StreamOptions<'a>,
-) -> Result<Answer<'a>, RelationError> {
+) -> Answer<'a> {
     let Inputs { left, right, ref schema } = *inputs;
-    if let Some(device) = options.device {
-        let what = by(rule).to_owned();
-        return Err(RelationError::NoDevice { what, device: device.name() });
-    }
     let piece_tuples = options.tuples(None) as u64;
-    let plan = format!("both are read in pieces of {piece_tuples} tuples; left tuples search right ones");
+    let plan =
+        format!("both are read in pieces of {piece_tuples} tuples: left tuples, and right ones near them");
     let windows = Windows::new((left, right), (rule, reach), options, piece_tuples);
     let shape = Shape {
         is_either: false,
@@ -183,15 +180,7 @@ fn start<'a>(
         chunk_bytes: options.piece_bytes,
     };
     let producer = Box::new(Near { left, right, how, rule, reach, shape, piece_tuples, windows });
-    Ok(Answer::new(schema.clone(), producer, plan, (left.len() + right.len(), piece_tuples)))
-}
-
-/// Returns what a rule is called in messages.
-fn by(rule: Rule) -> &'static str {
-    match rule {
-        Rule::AsOf(_) => "by the nearest key (as-of)",
-        Rule::Band => "within a distance",
-    }
+    Answer::new(schema.clone(), producer, plan, (left.len() + right.len(), piece_tuples))
 }
 
 /// Checks the inputs, and returns them in common units with the greatest distance of a pair.
@@ -200,9 +189,17 @@ fn checked<'a>(
     rule: Rule,
     limit: Option<&Distance>,
     (left, right): (Relation<'a>, Relation<'a>),
+    options: &StreamOptions<'_>,
 ) -> Result<(Inputs<'a>, Reach), RelationError> {
+    let join = match rule {
+        Rule::AsOf(_) => "as-of join",
+        Rule::Band => "band join",
+    };
     if matches!(how, How::Right | How::Full) {
-        return Err(RelationError::NoHow { how, by: by(rule) });
+        return Err(RelationError::NoHow { how, join });
+    }
+    if let Some(device) = options.device {
+        return Err(RelationError::NoDevice { what: format!("{join}s"), device: device.name() });
     }
     let mut inputs = Inputs::new(left, right, Operator::Join(how))?;
     let schema = &mut inputs.schema;
@@ -253,8 +250,8 @@ pub fn asof<'a>(
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     let rule = Rule::AsOf(asof);
-    let (inputs, reach) = checked(how, rule, tolerance, (left, right))?;
-    start(&inputs, how, (rule, reach), &options)
+    let (inputs, reach) = checked(how, rule, tolerance, (left, right), &options)?;
+    Ok(start(&inputs, how, (rule, reach), &options))
 }
 
 /// Joins each left tuple with all right tuples at most `distance` away. The answer has the right keys too
@@ -272,13 +269,13 @@ pub fn band<'a>(
     right: Relation<'a>,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    let (inputs, reach) = checked(how, Rule::Band, Some(distance), (left, right))?;
+    let (inputs, reach) = checked(how, Rule::Band, Some(distance), (left, right), &options)?;
     if matches!(how, How::Semi | How::Anti) {
         // One partner suffices: the nearest one.
-        return start(&inputs, how, (Rule::AsOf(AsOf::Nearest), reach), &options);
+        return Ok(start(&inputs, how, (Rule::AsOf(AsOf::Nearest), reach), &options));
     }
     check_size(&inputs, how, reach, &options, TUPLES_MAX)?;
-    start(&inputs, how, (Rule::Band, reach), &options)
+    Ok(start(&inputs, how, (Rule::Band, reach), &options))
 }
 
 /// Refuses a band join whose answer exceeds `limit` tuples. If it may, it is counted first.
@@ -292,7 +289,7 @@ fn check_size(
     if u128::from(inputs.left.len()) * u128::from(inputs.right.len()) <= limit {
         return Ok(());
     }
-    match start(inputs, how, (Rule::Band, reach), options)?.counted()? {
+    match start(inputs, how, (Rule::Band, reach), options).counted()? {
         tuples if tuples <= limit => Ok(()),
         tuples => Err(RelationError::TooLarge { what: "the join", tuples, limit }),
     }
