@@ -15,8 +15,9 @@ use std::fs::File;
 use std::path::Path;
 
 impl Answer<'_> {
-    /// Writes the answer into an index file. For a join, a value is a record of the left value, for an as-of or
-    /// a band join the right key `key_right`, the right value and, for an outer join, a byte `sides`. `options` specifies generations, layout and memory.
+    /// Writes the answer into an index file. For a join, a value is a record of the left value, the right one
+    /// and, for an outer join, a byte `sides`; an as-of or a band join has the right key `key_right` before
+    /// the right value. `options` specifies generations, layout and memory.
     ///
     /// # Errors
     /// [`RelationError::NoIndex`] if a record would have a field of varying length; those of
@@ -83,9 +84,9 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the record type for the values of a join or a product: `left`, `key_right` if there are right keys,
-/// `right` and, for an outer join, `sides`. A value that is a record contributes its fields, as `left_a`. Returns `None` if there is one
-/// plain value, or none.
+/// Returns the record type for the values of a join or a product: `left`, `key_right` if there are right
+/// keys, `right` and, for an outer join, `sides`. A value that is a record contributes its fields, as
+/// `left_a`. Returns `None` if there is one plain value, or none.
 ///
 /// # Errors
 /// [`RelationError::NoIndex`] if a field has no fixed width, or there are too many.
