@@ -273,7 +273,7 @@ typedef struct {
   const char *value;
   /*
    Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
-   Those of the parts of a composite key are separated by commas.
+   Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of texts.
    */
   const char *key_type;
   /*
@@ -364,6 +364,11 @@ typedef struct {
    Intervals that overlap: `error` (by default), or `last` to let the later row win.
    */
   const char *overlap;
+  /*
+   Not 0 to permit changes, merges and operators of keys that are hashes or prefixes, although equal ones may stand
+   for different keys.
+   */
+  uint32_t approximate;
 } pleach_build_options;
 
 /*
@@ -877,6 +882,10 @@ pleach_status pleach_field(const pleach_index *index, uint32_t number, const cha
  Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),
  `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
  left, right). The answer is a stream of record batches in the order of keys, made on request.
+
+ A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
+ right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
+ away, for inner, left, semi and anti. The answer has the column `key_right` too.
 
  The caller guarantees:
  `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a

@@ -29,7 +29,7 @@ pub struct pleach_build_options {
     /// Name of the value column; the second by default. Several, separated by commas, make a record.
     pub value: *const c_char,
     /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
-    /// Those of the parts of a composite key are separated by commas.
+    /// Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of texts.
     pub key_type: *const c_char,
     /// Type of the values.
     pub value_type: *const c_char,
@@ -75,6 +75,9 @@ pub struct pleach_build_options {
     pub interval_end: *const c_char,
     /// Intervals that overlap: `error` (by default), or `last` to let the later row win.
     pub overlap: *const c_char,
+    /// Not 0 to permit changes, merges and operators of keys that are hashes or prefixes, although equal ones may stand
+    /// for different keys.
+    pub approximate: u32,
 }
 
 impl pleach_build_options {
@@ -105,6 +108,7 @@ impl pleach_build_options {
         interval: std::ptr::null(),
         interval_end: std::ptr::null(),
         overlap: std::ptr::null(),
+        approximate: 0,
     };
 }
 
@@ -234,6 +238,10 @@ impl Options {
         }
     }
 
+    pub(crate) fn is_approximate(&self) -> bool {
+        self.plain.approximate != 0
+    }
+
     fn keep(&self) -> Option<usize> {
         (self.plain.has_keep != 0).then_some(self.plain.keep as usize)
     }
@@ -266,6 +274,7 @@ impl Options {
             method: self.method,
             keep: self.keep(),
             salvage: self.plain.salvage != 0,
+            approximate: self.is_approximate(),
             memory_bytes: Some(self.plain.memory_bytes)
                 .filter(|&bytes| bytes > 0)
                 .unwrap_or(default.memory_bytes),
@@ -284,6 +293,7 @@ impl Options {
         CompactOptions {
             build,
             salvage: self.plain.salvage != 0,
+            approximate: self.is_approximate(),
             threads: self.threads(),
             keep: self.keep(),
             force: self.plain.force != 0,

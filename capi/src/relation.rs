@@ -7,7 +7,7 @@ use crate::options::{Options, pleach_build_options};
 use crate::status::{Result, guard, input, pleach_status};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pleach_batch::relation::{Job, Operation};
-use pleach_relation::{How, Kept, Reduction, SetOperation, SetRule};
+use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
             let name = argument.as_deref().unwrap_or("sum");
             Operation::Reduce(Reduction::from_name(name).ok_or_else(|| of(&names))?)
         }
-        "join" => {
+        "join" => join(&given).ok_or_else(|| {
             let names: Vec<&str> = How::ALL.iter().map(|one| one.name()).collect();
-            let name = argument.as_deref().unwrap_or("inner");
-            Operation::Join(How::from_name(name).ok_or_else(|| of(&names))?)
-        }
+            let near = ["asof=backward, asof=forward or asof=nearest with tolerance=D", "within=D"];
+            of(&[&names[..], &near].concat())
+        })?,
         "product" => Operation::Product(match argument.as_deref() {
             None | Some("both") => Kept::Both,
             Some("left") => Kept::Left,
@@ -44,6 +44,30 @@ fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
             Operation::Set(set, SetRule::from_name(rule).ok_or_else(|| of(&["set", "multiset"]))?)
         }
     })
+}
+
+/// Reads the argument of a join, words in any order: which tuples the answer has, and the rule for partners.
+fn join(argument: &str) -> Option<Operation> {
+    let (mut how, mut asof, mut tolerance, mut within) = (None, None, None, None);
+    for word in argument.split_whitespace() {
+        let is_first = match word.split_once('=') {
+            None => how.replace(How::from_name(word)?).is_none(),
+            Some(("asof", name)) => asof.replace(AsOf::from_name(name)?).is_none(),
+            Some(("tolerance", text)) => tolerance.replace(Distance::from(text)).is_none(),
+            Some(("within", text)) => within.replace(Distance::from(text)).is_none(),
+            Some(_) => false,
+        };
+        if !is_first {
+            return None;
+        }
+    }
+    let how = how.unwrap_or(How::Inner);
+    match (asof, tolerance, within) {
+        (Some(asof), tolerance, None) => Some(Operation::AsOf(how, asof, tolerance)),
+        (None, None, Some(within)) => Some(Operation::Band(how, within)),
+        (None, None, None) => Some(Operation::Join(how)),
+        _ => None,
+    }
 }
 
 /// Prepares an operator.
@@ -71,6 +95,10 @@ unsafe fn job(
 /// Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),
 /// `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
 /// left, right). The answer is a stream of record batches in the order of keys, made on request.
+///
+/// A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
+/// right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
+/// away, for inner, left, semi and anti. The answer has the column `key_right` too.
 ///
 /// # Safety
 /// `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a
@@ -110,6 +138,7 @@ pub unsafe extern "C" fn pleach_relate_to_file(
         let (file, options) = unsafe { (path(file, "file")?, Options::of(options)?) };
         // SAFETY: as above.
         let job = unsafe { job(operator_name, argument, (inputs, inputs_count), options.threads()) }?;
+        let job = job.approximate(options.is_approximate());
         job.build(&file, &options.build(Vec::new()), &options.progress())?;
         Ok(())
     })

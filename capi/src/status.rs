@@ -91,7 +91,9 @@ impl From<RelationError> for Failure {
             RelationError::Interrupted => Status::PLEACH_INTERRUPTED,
             RelationError::KeyTypes { .. }
             | RelationError::ValueTypes { .. }
-            | RelationError::NoReduction { .. } => Status::PLEACH_TYPES,
+            | RelationError::NoReduction { .. }
+            | RelationError::Approximate { .. }
+            | RelationError::NoDistance { .. } => Status::PLEACH_TYPES,
             RelationError::Damaged { .. } => Status::PLEACH_DAMAGED,
             _ => Status::PLEACH_INPUT,
         };

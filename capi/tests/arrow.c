@@ -232,6 +232,10 @@ static void relations(void) {
         int64_t rows, keys;
     } cases[] = {
         {"join", NULL, 2, 2, 5},      {"join", "full", 2, 4, 10}, {"join", "anti", 2, 1, 1},
+        {"join", "asof=backward", 2, 2, 5},
+        {"join", "left asof=nearest tolerance=1", 2, 3, 6},
+        {"join", "within=1", 2, 6, 14},
+        {"join", "anti within=0", 2, 1, 1},
         {"union", NULL, 3, 4, 10},    {"intersect", "set", 3, 2, 5}, {"difference", "multiset", 2, 1, 1},
         {"select", "v >= 20", 1, 2, 5}, {"reduce", "sum", 1, 3, 6}, {"project", "v, k", 1, 3, 60},
         {"product", "left", 2, 9, 18},
@@ -249,6 +253,9 @@ static void relations(void) {
     OK(pleach_relate("product", NULL, both, 2, &out));
     out.release(&out);
     FAILS(PLEACH_INPUT, pleach_relate("join", "sideways", both, 2, &out));
+    FAILS(PLEACH_INPUT, pleach_relate("join", "asof=sideways", both, 2, &out));
+    FAILS(PLEACH_INPUT, pleach_relate("join", "tolerance=5", both, 2, &out));
+    FAILS(PLEACH_INPUT, pleach_relate("join", "within=1 within=2", both, 2, &out));
     FAILS(PLEACH_INPUT, pleach_relate("sort", NULL, both, 2, &out));
     FAILS(PLEACH_INPUT, pleach_relate("join", NULL, both, 1, &out));
     FAILS(PLEACH_INPUT, pleach_relate(NULL, NULL, both, 2, &out));

@@ -144,7 +144,8 @@ def build(
     stream of Arrow batches, a dict of arrays, or an iterable of batches, which may be larger than memory. `key` and
     `value` are names of columns: the first and the second by default. Several values, separated by commas, make a
     record, and several keys, also as a list, a composite key: in the order of the first, then of the next. Their
-    types are separated by commas, too. A key column of structs is such a key. A file under that name is replaced, if it is an index: readers keep theirs.
+    types are separated by commas, too. A key column of structs is such a key. `key_type="hash64"` and "prefix:auto" make short
+    keys of texts, all different; keys that are not there may then be found: see `Index.approximate`. A file under that name is replaced, if it is an index: readers keep theirs.
 
     `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
     promises sorted input. `nulls` says what becomes of rows with nulls: "error", "skip" (they are left out) or
@@ -199,6 +200,7 @@ def rebuild(
     method: str | None = None,
     keep: int | None = None,
     salvage: bool = False,
+    approximate: bool = False,
     memory_bytes: int | None = None,
     threads: int = 0,
     temp_dir: Path | None = None,
@@ -208,7 +210,8 @@ def rebuild(
 
     `changes` is a table, as for `build`, with the columns `op`, key and value. `op` is "put" (one tuple replaces all
     tuples of the key), "add" (one more tuple) or "del" (all tuples of the key are removed; the value may be null).
-    Rows apply in their order. `nulls` is that of `build`. `method` is "merge", "patch" or "auto". Readers that call `refresh` see it.
+    Rows apply in their order. `nulls` is that of `build`. `method` is "merge", "patch" or "auto".
+    `approximate` permits a file of hashes or prefixes, in which a change of one key may meet another. Readers that call `refresh` see it.
 
     Raises `InputError` if the changes are refused and `DamagedError` or `BuildError` if the file cannot be read or
     written; the old generation is still there then. Time is one pass over the file.
@@ -227,6 +230,7 @@ def rebuild(
         "method": method,
         "keep": keep,
         "salvage": salvage,
+        "approximate": approximate,
         "memory_bytes": memory_bytes,
         "threads": threads,
         "temp_dir": temp_dir,
@@ -245,12 +249,14 @@ def compact(
     keep: int | None = None,
     salvage: bool = False,
     force: bool = False,
+    approximate: bool = False,
     threads: int = 0,
     progress: Wanted = None,
 ) -> Compacted:
     """Merges files of the same types into the file `path`: all tuples of all files.
 
-    Among equal keys, those of an earlier file come first; `unique` keeps one. `salvage` leaves out damaged blocks
+    Among equal keys, those of an earlier file come first; `unique` keeps one. `approximate` permits
+    hashes and prefixes, of which equal ones may stand for different keys. `salvage` leaves out damaged blocks
     instead of refusing their file. Raises `TypesError`, `DamagedError` or `BuildError`. Time is one pass over each.
     """
     options = {
@@ -259,6 +265,7 @@ def compact(
         "keep": keep,
         "salvage": salvage,
         "force": force,
+        "approximate": approximate,
         "threads": threads,
     }
     path = os.fspath(path)

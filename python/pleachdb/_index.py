@@ -92,6 +92,16 @@ class Index:
             schema["fields"] = dict(table.fields)
         return schema
 
+    @property
+    def approximate(self) -> float | None:
+        """The share of absent keys that are found, if keys are hashes or prefixes; None if answers are exact.
+
+        It holds for keys that are as evenly spread as hashes, and is NaN for prefixes of texts, for which it is not
+        known.
+        """
+        is_approximate, rate = self._open.approximate
+        return (float("nan") if rate is None else rate) if is_approximate else None
+
     def describe(self) -> str:
         """Returns one line about the file."""
         return self._open.describe()

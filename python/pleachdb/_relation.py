@@ -10,8 +10,12 @@ batches on request. With `out` it is written to that file, complete or not at al
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
 from typing import Any, TypedDict, Unpack
+
+import numpy as np
 
 from . import _native
 from ._build import Path, batches
@@ -33,6 +37,8 @@ class Options(TypedDict, total=False):
     #: For `out`: replace a file that is no index, keep old generations.
     force: bool
     keep: int | None
+    #: Permit keys that are hashes or prefixes, although equal ones may stand for different keys.
+    approximate: bool
     #: Number of threads; 0 for all processors.
     threads: int
     #: A function of phase, done and total, or True for a bar.
@@ -46,6 +52,32 @@ def _native_of(source: Any) -> Any:
     if isinstance(source, (str, os.PathLike)):
         return open_index(source)._open
     return batches(source)
+
+
+def _distance(distance: Any) -> str | None:
+    """Makes the text of a distance between keys."""
+    if distance is None or isinstance(distance, str):
+        return distance
+    if hasattr(distance, "to_timedelta64"):
+        # One of pandas, which has nanoseconds.
+        distance = distance.to_timedelta64()
+    if isinstance(distance, np.timedelta64):
+        unit, count = np.datetime_data(distance.dtype)
+        unit = {"D": "d", "W": "w"}.get(unit, unit)
+        if np.isnat(distance) or unit not in ("ns", "us", "ms", "s", "m", "h", "d", "w"):
+            raise InputError(f"invalid distance {distance!r}: use days, hours, minutes, seconds or parts of these")
+        return f"{int(distance.astype(np.int64)) * count}{unit}"
+    if isinstance(distance, datetime.timedelta):
+        return f"{distance // datetime.timedelta(microseconds=1)}us"
+    if isinstance(distance, (bool, np.bool_)):
+        raise InputError(f"invalid distance {distance!r}: use a number, a timedelta or a text")
+    if isinstance(distance, (int, np.integer)):
+        return str(int(distance))
+    if isinstance(distance, (float, np.floating)):
+        distance = decimal.Decimal(repr(float(distance)))
+    if isinstance(distance, decimal.Decimal):
+        return format(distance, "f")
+    raise InputError(f"invalid distance {distance!r}: use a number, a timedelta or a text")
 
 
 def _related(name: str, sources: tuple[Any, ...], options: Options, **parameters: Any) -> Any:
@@ -117,7 +149,16 @@ def difference(left: Any, right: Any, *, multiset: bool = False, **options: Unpa
     return _related("difference", (left, right), options, multiset=multiset)
 
 
-def join(left: Any, right: Any, how: str = "inner", **options: Unpack[Options]) -> Any:
+def join(
+    left: Any,
+    right: Any,
+    how: str = "inner",
+    *,
+    asof: str | None = None,
+    tolerance: Any = None,
+    within: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Returns the pairs of tuples with equal keys, as the columns key, `left` and `right`.
 
     `how` is "inner", "left", "right", "full", "semi" (tuples of `left` that have a partner) or "anti" (those that have
@@ -127,8 +168,24 @@ def join(left: Any, right: Any, how: str = "inner", **options: Unpack[Options]) 
     >>> a, b = {"id": [1, 2], "a": [10, 20]}, {"id": [2, 3], "b": [0.5, 1.5]}
     >>> pl.join(a, b, "full").to_pydict()
     {'id': [1, 2, 3], 'left': [10, 20, None], 'right': [None, 0.5, 1.5]}
+
+    With `asof`, each left tuple has at most one partner, whose key need not be equal: the last at or before its key
+    ("backward"), the first at or after it ("forward"), or the nearer of these ("nearest"; "backward" if both are as
+    far). It is at most `tolerance` away. With `within`, its partners are all right tuples at most so far away. Both
+    add the column `key_right`; `how` is "inner", "left", "semi" or "anti".
+
+    A distance is a number in units of the key. Between times it is a timedelta of datetime, numpy or pandas, or a text
+    such as "5s" or "250us" (ns us ms s m h d w); between dates, a number is one of days.
+
+    >>> pl.join({"t": [3, 9], "a": [1, 2]}, {"t": [1, 8], "b": [5, 6]}, asof="backward", tolerance=1).to_pydict()
+    {'t': [9], 'left': [2], 'key_right': [8], 'right': [6]}
     """
-    return _related("join", (left, right), options, how=how)
+    if asof is not None and within is not None:
+        raise InputError("asof and within exclude each other: give one of them")
+    if asof is None and tolerance is not None:
+        raise InputError("tolerance belongs to asof: give asof, or within instead")
+    near = {"asof": asof, "tolerance": _distance(tolerance), "within": _distance(within)}
+    return _related("join", (left, right), options, how=how, **near)
 
 
 def product(left: Any, right: Any, values: str = "both", **options: Unpack[Options]) -> Any:

@@ -59,12 +59,16 @@ fn relation(error: &RelationError) -> PyErr {
         RelationError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
         RelationError::KeyTypes { .. }
         | RelationError::ValueTypes { .. }
-        | RelationError::NoReduction { .. } => exception("TypesError", error.to_string()),
+        | RelationError::NoReduction { .. }
+        | RelationError::NoDistance { .. } => exception("TypesError", error.to_string()),
         RelationError::Damaged { .. } => exception("DamagedError", error.to_string()),
         RelationError::Expression(_)
         | RelationError::Overflow { .. }
         | RelationError::TooLarge { .. }
         | RelationError::Rescale { .. }
+        | RelationError::Distance { .. }
+        | RelationError::NoHow { .. }
+        | RelationError::Approximate { .. }
         | RelationError::NoIndex { .. } => exception("InputError", error.to_string()),
         _ => exception("PleachError", error.to_string()),
     }

@@ -150,6 +150,7 @@ impl<'py> Options<'_, 'py> {
             method: self.choice("method", &methods)?.unwrap_or_default(),
             keep: self.get("keep")?,
             salvage: self.flag("salvage")?,
+            approximate: self.flag("approximate")?,
             memory_bytes: self.get("memory_bytes")?.unwrap_or(default.memory_bytes),
             threads: self.threads()?,
             temp_dir: self.get("temp_dir")?,
@@ -165,6 +166,7 @@ impl<'py> Options<'_, 'py> {
         });
         Ok(CompactOptions {
             build,
+            approximate: self.flag("approximate")?,
             salvage: self.flag("salvage")?,
             threads: self.threads()?,
             keep: self.get("keep")?,

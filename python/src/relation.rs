@@ -7,7 +7,7 @@ use crate::table::Table;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pleach_batch::relation::{Job, Operation, in_memory};
-use pleach_relation::{How, Kept, Reduction, SetOperation, SetRule};
+use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatchReader;
@@ -49,7 +49,15 @@ fn operation(name: &str, options: &Options<'_, '_>) -> PyResult<Operation> {
         "join" => {
             let names = named(&How::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());
             let name = options.choice("how", &names)?.unwrap_or_default();
-            Operation::Join(How::from_name(name).unwrap_or(How::Inner))
+            let how = How::from_name(name).unwrap_or(How::Inner);
+            let names = named(&AsOf::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());
+            let asof = options.choice("asof", &names)?.and_then(AsOf::from_name);
+            let distance = |name: &str| Ok::<_, PyErr>(options.get::<String>(name)?.map(Distance::from));
+            match (asof, distance("within")?) {
+                (Some(asof), _) => Operation::AsOf(how, asof, distance("tolerance")?),
+                (None, Some(within)) => Operation::Band(how, within),
+                (None, None) => Operation::Join(how),
+            }
         }
         "product" => {
             let names = [("both", Kept::Both), ("left", Kept::Left), ("right", Kept::Right)];
@@ -78,7 +86,7 @@ pub(crate) fn relate(
 ) -> PyResult<Made> {
     let options = Options(options);
     let (operation, input, build) = (operation(name, &options)?, options.input()?, options.build()?);
-    let progress = options.progress()?;
+    let (progress, is_permitted) = (options.progress()?, options.flag("approximate")?);
     let given = inputs.iter().map(Input::of).collect::<PyResult<Vec<_>>>()?;
     let threads = build.threads;
     let job = progress.run(py, batch, || {
@@ -93,6 +101,7 @@ pub(crate) fn relate(
         }
         Job::new(operation, indices, threads)
     })?;
+    let job = job.approximate(is_permitted);
     if let Some(out) = out {
         let summary = progress.run(py, batch, || job.build(&out, &build, &progress))?;
         return Ok(Made::Tuples(summary.tuples));

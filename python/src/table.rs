@@ -193,6 +193,13 @@ impl Table {
         self.table.key_meaning().name()
     }
     /// Whether keys begin intervals. What asks for one key of such a file asks for a batch of one.
+    /// Returns whether answers may be wrong for absent keys, and the share of these that are found, if it is known.
+    #[getter]
+    fn approximate(&self) -> PyResult<(bool, Option<f64>)> {
+        let found = self.index().approximate().map_err(|error| reading(Error::from(error)))?;
+        Ok((found.is_some(), found.and_then(|found| found.rate)))
+    }
+
     #[getter]
     fn is_interval(&self) -> bool {
         self.table.is_interval()

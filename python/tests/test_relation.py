@@ -1,8 +1,10 @@
 """Relational operators, against plain Python."""
 
 import collections
+import datetime
 import itertools
 import os
+import re
 import threading
 
 import numpy as np
@@ -58,6 +60,73 @@ def test_every_operator(inputs):
     assert pairs(pl.join(a, b, "semi")) == [(3, 30), (3, 31), (5, 50)]
     assert pairs(pl.join(a, b, how="anti")) == [(1, 10)]
     assert len(pl.product(a, b)) == 16 and pl.product(a, b, "right").column_names[0] == "id"
+
+
+def test_joins_by_distance(inputs):
+    a, b = inputs
+    joined = pl.join(a, b, asof="backward")
+    assert joined.column_names == ["id", "left", "key_right", "right"]
+    assert pairs(joined) == [(3, 30, 3, 0.3), (3, 31, 3, 0.3), (5, 50, 5, 0.55)]
+    assert pairs(pl.join(a, b, asof="forward"))[-1] == (5, 50, 5, 0.5)
+    left = pl.join(a, b, "left", asof="nearest", tolerance=1)
+    assert pairs(left)[0] == (1, 10, None, None) and left.column_names == joined.column_names
+    assert pairs(pl.join(a, b, asof="nearest"))[0] == (1, 10, 3, 0.3)
+    assert len(pl.join(a, b, within=1)) == 7 and len(pl.join(a, b, within=1.9)) == 7
+    assert pairs(pl.join(a, b, "anti", within=0)) == [(1, 10)]
+    assert pairs(pl.join(a, b, "semi", within=np.int64(2)))[0] == (1, 10)
+    assert pl.join(a, b, within="1", stream=True).read_all().equals(pl.join(a, b, within=1))
+
+
+def test_distances_of_joins(tmp_path):
+    times = np.array(["2024-01-01T00:00:00", "2024-01-01T00:00:10"], "datetime64[us]")
+    a = pa.table({"t": times, "v": [1, 2]})
+    b = pa.table({"t": (times + np.timedelta64(1500, "ms")).astype("datetime64[ms]"), "v": [3, 4]})
+    for near, far in [
+        (datetime.timedelta(milliseconds=1500), datetime.timedelta(seconds=1)),
+        (np.timedelta64(1500, "ms"), np.timedelta64(1499, "ms")),
+        (np.timedelta64(1, "h"), np.timedelta64(1, "s")),
+        (pandas.Timedelta("1.5s"), pandas.Timedelta("1499999999ns")),
+        ("1.5s", "1499ms"),
+    ]:
+        for rule in [{"within": near}, {"asof": "forward", "tolerance": near}]:
+            joined = pl.join(a, b, **rule)
+            assert joined["right"].to_pylist()[:1] == [3] and joined["key_right"].type == pa.timestamp("us")
+        assert len(pl.join(a, b, within=far)) == len(pl.join(a, b, asof="nearest", tolerance=far)) == 0
+    floats = {"x": [0.0, 1e300], "v": [1, 2]}
+    assert len(pl.join(floats, floats, within=1e-300)) == 2 and len(pl.join(floats, floats, within=1e301)) == 4
+    assert len(pl.join(floats, floats, within=float("inf"))) == 4
+    made = pl.join(a, b, "left", asof="backward", out=tmp_path / "j.pleach")
+    assert made.schema["fields"] == {"left": "i64", "key_right": "i64", "right": "i64", "sides": "u8"}
+    texts = {"k": ["a", "c"], "v": [1, 2]}
+    assert pl.join(texts, {"k": ["b"], "v": [3]}, asof="backward").to_pydict()["key_right"] == ["b"]
+    for error, text, options in [
+        (pl.errors.InputError, "exclude", {"asof": "nearest", "within": 1}),
+        (pl.errors.InputError, "belongs to asof", {"tolerance": 1}),
+        (pl.errors.InputError, "is invalid: use one of", {"asof": "next"}),
+        (pl.errors.InputError, "invalid distance '-5us'", {"within": datetime.timedelta(microseconds=-5)}),
+        (pl.errors.InputError, "invalid distance '5'", {"within": 5}),
+        (pl.errors.InputError, "invalid distance", {"within": True}),
+        (pl.errors.InputError, "invalid distance", {"within": [1]}),
+        (pl.errors.InputError, "invalid distance", {"within": np.timedelta64("NaT")}),
+        (pl.errors.InputError, "invalid distance", {"within": np.timedelta64(1, "M")}),
+        (pl.errors.InputError, "cannot make a full as-of join", {"asof": "nearest", "how": "full"}),
+    ]:
+        with pytest.raises(error, match=re.escape(text)):
+            pl.join(a, b, **options)
+    with pytest.raises(pl.errors.TypesError, match="no distance between utf8 keys"):
+        pl.join(texts, texts, within=1)
+
+
+def test_joins_of_a_day_are_those_of_pandas():
+    random = np.random.default_rng(5)
+    left = pandas.DataFrame({"t": np.sort(random.integers(0, 4000, 700)), "a": np.arange(700)})
+    right = pandas.DataFrame({"t": np.sort(random.integers(0, 4000, 300)), "b": np.arange(300)})
+    for direction, tolerance in itertools.product(["backward", "forward", "nearest"], [None, 3]):
+        options = {"tolerance": tolerance} if tolerance else {}
+        wanted = pandas.merge_asof(left, right, on="t", direction=direction, **options)
+        found = pl.join(left, right, "left", asof=direction, tolerance=tolerance).to_pandas()
+        is_equal = (found["right"] == wanted["b"]) | (found["right"].isna() & wanted["b"].isna())
+        assert len(found) == len(wanted) and is_equal.all(), direction
 
 
 def test_no_temporary_files(inputs, tmp_path, monkeypatch):

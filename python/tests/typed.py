@@ -19,6 +19,7 @@ def main(path: str) -> int:
     newest: list[pl.Generation] = pl.generations(path)
     missing += done.puts + merged.tuples + newest[-1].number
     joined = pl.join({"k": [1], "v": [2]}, path, "left", threads=1)
+    joined = pl.join({"k": [1], "v": [2]}, path, asof="nearest", tolerance=2, threads=1)
     missing += len(joined)
     live: pl.Live = pl.live(path)
     report: pl.Report = pl.fsck(path)

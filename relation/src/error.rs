@@ -1,5 +1,6 @@
 //! Errors of the operators. Every message is one line: what, where, what to do.
 
+use crate::rules::How;
 use pleach::ReadError;
 use pleach_builder::BuildError;
 use std::path::PathBuf;
@@ -45,6 +46,47 @@ pub enum RelationError {
         role: &'static str,
         /// Its text.
         text: String,
+    },
+    /// A text is not a distance between keys.
+    #[error("invalid distance '{text}': {input} holds {keys} keys: {advice}")]
+    Distance {
+        /// The text.
+        text: String,
+        /// Name of the input.
+        input: String,
+        /// Type of its keys.
+        keys: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Keys of this type have an order, but no distance.
+    #[error(
+        "no distance between {keys} keys: {input}: use an as-of join, backward or forward, without a tolerance"
+    )]
+    NoDistance {
+        /// Type of the keys.
+        keys: String,
+        /// Name of the input.
+        input: String,
+    },
+    /// A join by distance would keep right tuples without a partner.
+    #[error(
+        "cannot make a {how} {join}: it keeps right tuples without a partner: use inner, left, semi or anti"
+    )]
+    NoHow {
+        /// The tuples that were requested.
+        how: How,
+        /// The join: as-of or band.
+        join: &'static str,
+    },
+    /// Keys are shorter than those they stand for, so that equal keys may stand for different ones.
+    #[error(
+        "{input}: its keys are shorter than those they stand for, so that the answer may not be exact: permit it \
+         with --approximate, or build the file with whole keys"
+    )]
+    Approximate {
+        /// Name of the input.
+        input: String,
     },
     /// A result is too large.
     #[error(

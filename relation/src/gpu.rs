@@ -136,7 +136,13 @@ fn merge(
         buffer.part(0, tuples).copy_to_host(stream, &mut sides_of_pairs)?;
     }
     let keys = column(stream, joined.keys.as_ref(), sides.0.key_bytes(), tuples)?;
-    Ok(Answered::Chunk(Chunk { keys, values: first, right: second, sides: sides_of_pairs, first_rank: 0 }))
+    Ok(Answered::Chunk(Chunk {
+        keys,
+        values: first,
+        right: second,
+        sides: sides_of_pairs,
+        ..Chunk::default()
+    }))
 }
 
 fn product(stream: &Stream, left: &(Column, Column), right: &(Column, Column)) -> Result<Answered> {

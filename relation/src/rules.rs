@@ -26,6 +26,22 @@
 //! | semi | the m of left if n > 0 |
 //! | anti | the m of left if n = 0 |
 //!
+//! The joins by distance pair keys that need not be equal. The distance of two keys is that of their numbers;
+//! byte strings have an order, but no distance. An infinite float is infinitely far from every other key.
+//!
+//! | join | partners of a left tuple |
+//! |---|---|
+//! | [`AsOf::Backward`] | the last right tuple whose key is at most the left key |
+//! | [`AsOf::Forward`] | the first right tuple whose key is at least the left key |
+//! | [`AsOf::Nearest`] | of these two the nearer one; the backward one if both are as far, or are equal |
+//! | band | all right tuples at most the given distance away |
+//!
+//! So of equal right keys the backward partner is the last and the forward one the first. An as-of join may
+//! have a tolerance: a partner that is farther away is none. Both limits belong to the distance. The answer
+//! is ordered by left rank, then by right rank; `inner` has the pairs, `left` also the left tuples without a
+//! partner, `semi` the left tuples with a partner, each once, and `anti` those without. Nothing keeps right
+//! tuples without a partner.
+//!
 //! A reduction has one tuple for each key. Sums of unsigned integers are u64, of signed ones i64, of floats
 //! f64; a sum that does not fit is an error that names the key. Counts are u64. For floats, min and max use
 //! the total order (-NaN < -inf < ... < inf < NaN). Sums of floats are taken in blocks of a fixed number of
@@ -97,6 +113,15 @@ named! {
         Semi = "semi",
         /// Left tuples without a partner.
         Anti = "anti",
+    }
+    /// Partner of a tuple in an as-of join.
+    AsOf {
+        /// The last one whose key is not above.
+        Backward = "backward",
+        /// The first one whose key is not below.
+        Forward = "forward",
+        /// The nearer of the two; the backward one if both are as far.
+        Nearest = "nearest",
     }
     /// Function that combines the values of a key.
     Reduction {

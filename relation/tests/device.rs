@@ -6,8 +6,8 @@ use pleach_builder::{BuildOptions, Column, Strings, build_bytes};
 use pleach_gpu::{Gpu, GpuOptions, LaneOrder};
 use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    Answer, Device, How, Kept, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule,
-    StreamOptions, join, product, project, reduce, select_where, set,
+    Answer, AsOf, Device, How, Kept, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule,
+    StreamOptions, asof, band, join, product, project, reduce, select_where, set,
 };
 
 fn mix(seed: u64) -> u64 {
@@ -205,4 +205,6 @@ fn what_does_not_fit_is_answered_here_and_what_cannot_be_is_refused() {
     refused(select_where(a, &condition, there), "the condition value");
     let columns = Projection::parse("key,rank", &a.expr_schema().unwrap()).unwrap();
     refused(project(a, &columns, there), "the columns key,rank");
+    refused(asof(AsOf::Nearest, None, How::Inner, a, a, there), "as-of joins");
+    refused(band(&1_u64.into(), How::Semi, a, a, there), "band joins");
 }

@@ -14,7 +14,7 @@ use pleach::{
 };
 use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
 use pleach_format::Word;
-use pleach_relation::{How, Reduction, Relation, SetOperation, SetRule, StreamOptions};
+use pleach_relation::{AsOf, How, Reduction, Relation, SetOperation, SetRule, StreamOptions};
 use pleach_tests::generate::{Random, mix};
 use pleach_tests::whole::wholes;
 use pleach_tests::{figure, is_long};
@@ -172,6 +172,9 @@ fn relations(index: &Index) {
         pleach_relation::set(SetOperation::Union, SetRule::Set, relation(), relation(), options()),
         pleach_relation::set(SetOperation::Intersection, SetRule::Set, relation(), relation(), options()),
         pleach_relation::join(How::Inner, relation(), relation(), options()),
+        pleach_relation::asof(AsOf::Backward, None, How::Left, relation(), relation(), options()),
+        pleach_relation::asof(AsOf::Nearest, None, How::Inner, relation(), relation(), options()),
+        pleach_relation::band(&"1".into(), How::Inner, relation(), relation(), options()),
         pleach_relation::reduce(relation(), Reduction::Count, options()),
     ];
     for mut answer in answers.into_iter().flatten() {

@@ -185,6 +185,9 @@ pub fn relation_failure(error: RelationError) -> Failure {
             let message = Message::new("damaged").at(path.display()).more(format!("section {section}"));
             Failure::new(Code::Damaged, message.because(Message::of(&source)))
         }
+        error @ (RelationError::Distance { .. }
+        | RelationError::NoHow { .. }
+        | RelationError::Approximate { .. }) => Failure::usage(Message::of(&error)),
         error => {
             let code = match &error {
                 RelationError::KeyTypes { .. } | RelationError::ValueTypes { .. } => Code::TypesDiffer,

@@ -238,6 +238,45 @@ fn what_means_something_else_is_refused_by_name() {
 }
 
 #[test]
+fn distances_are_read_in_the_meaning_of_the_keys() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    for (left, key, right, other, near, far, wrong) in [
+        ("timestamp[s]", "2024-01-01", "timestamp[us]", "2024-01-01T00:00:00.5", "500ms", "499ms", "5"),
+        (
+            "timestamp[us,UTC]",
+            "2024-01-01T00:00:00Z",
+            "timestamp[ns,UTC]",
+            "2024-01-02T00:00:00Z",
+            "1d",
+            "23.9h",
+            "1",
+        ),
+        ("date", "2024-01-01", "date", "2024-02-01", "31", "30d", "x"),
+        ("date", "2024-01-01", "date[ms]", "2024-01-15", "2w", "13d", "1y"),
+        ("time[ms]", "12:00:00", "time[us]", "12:01:00", "1m", "59999ms", "60"),
+        ("duration[s]", "90s", "duration[ms]", "0.5s", "89.5s", "89s", "-1s"),
+        ("decimal(10,2)", "7.50", "decimal(12,4)", "7.5004", "0.0004", "0.0003", "1s"),
+        ("i64", "-9223372036854775808", "i64", "9223372036854775807", "18446744073709551615", "1", "1.x"),
+        ("f64", "-0.5", "f64", "inf", "inf", "1e308", "nan"),
+        ("ipv4", "192.0.2.1", "ipv4", "192.0.2.9", "8", "7", "/24"),
+    ] {
+        file(folder, "a.pleach", left, &[key]);
+        file(folder, "b.pleach", right, &[other]);
+        for (one, two) in [("a.pleach", "b.pleach"), ("b.pleach", "a.pleach")] {
+            let tuples = |distance: &str| {
+                let text = printed(folder, &["join", one, two, "--within", distance]);
+                let nearest = ["join", one, two, "--asof", "nearest", "--tolerance", distance];
+                assert_eq!(text, printed(folder, &nearest), "{left} {distance}");
+                text.lines().count()
+            };
+            assert_eq!((tuples(near), tuples(far)), (1, 0), "{left} {right}");
+            refused(folder, &["join", one, two, "--within", wrong], &["invalid distance", wrong, "use"]);
+        }
+    }
+}
+
+#[test]
 fn conditions_reductions_and_changes_know_what_is_meant() {
     let folder = tempfile::tempdir().expect("makes");
     let folder = folder.path();

@@ -318,6 +318,101 @@ fn projections_and_reductions() {
     assert_eq!(place.run(&["select", "aa.pleach", "--where", "left < right"]).lines().count(), wanted);
 }
 
+/// Joins by distance, by nested loops.
+fn near(left: &[(u64, u64)], right: &[(u64, u64)], rule: &str, most: u64, how: &str) -> String {
+    let mut text = String::new();
+    for &(key, value) in left {
+        let far = |tuple: &&(u64, u64)| tuple.0.abs_diff(key) <= most;
+        let below = right.iter().rfind(|tuple| tuple.0 <= key);
+        let above = right.iter().find(|tuple| tuple.0 >= key);
+        let nearest = match (below, above) {
+            (Some(below), Some(above)) if above.0 - key < key - below.0 => Some(above),
+            _ => below.or(above),
+        };
+        let partners: Vec<&(u64, u64)> = match rule {
+            "backward" => below.into_iter().filter(far).collect(),
+            "forward" => above.into_iter().filter(far).collect(),
+            "nearest" => nearest.into_iter().filter(far).collect(),
+            _ => right.iter().filter(far).collect(),
+        };
+        match (how, partners.is_empty()) {
+            ("semi", false) | ("anti", true) => text += &format!("{key}\t{value}\n"),
+            ("semi" | "anti", _) => {}
+            ("left", true) => text += &format!("{key}\t{value}\t\t\n"),
+            _ => partners.iter().for_each(|(other, of_it)| {
+                text += &format!("{key}\t{value}\t{other}\t{of_it}\n");
+            }),
+        }
+    }
+    text
+}
+
+#[test]
+fn joins_by_distance() {
+    let place = Place::new();
+    let (a, b) = (place.build("a", tuples(1, 150)), place.build("b", tuples(2, 30)));
+    for how in ["inner", "left", "semi", "anti"] {
+        for (rule, most) in [
+            ("backward", None),
+            ("forward", Some(2)),
+            ("nearest", Some(1)),
+            ("nearest", None),
+            ("band", Some(2)),
+        ] {
+            let text = most.unwrap_or(0).to_string();
+            let how_and_files = ["join", "a.pleach", "b.pleach", "--how", how];
+            let command = match (rule, most) {
+                ("band", _) => [&how_and_files[..], &["--within", &text]].concat(),
+                (_, Some(_)) => [&how_and_files[..], &["--asof", rule, "--tolerance", &text]].concat(),
+                (_, None) => [&how_and_files[..], &["--asof", rule]].concat(),
+            };
+            let wanted = near(&a, &b, rule, most.unwrap_or(u64::MAX), how);
+            assert_eq!(place.run(&command), wanted, "{how} {rule} {most:?}");
+            for threads in ["1", "2"] {
+                let out = format!("o{threads}.pleach");
+                place
+                    .run(&[&command[..], &["-o", &out, "--threads", threads, "--quiet", "--force"]].concat());
+            }
+            assert!(fs::read(place.path("o1.pleach")).unwrap() == fs::read(place.path("o2.pleach")).unwrap());
+            for out in ["o.parquet", "o.arrow", "o.csv"] {
+                place.run(&[&command[..], &["-o", out, "--quiet"]].concat());
+            }
+            let header = match how {
+                "inner" => "key,left,key_right,right",
+                "left" => "key,left,key_right,right,sides",
+                _ => "id,a",
+            };
+            assert_eq!(place.read("o.csv").lines().next(), Some(header));
+            // An index file holds it too, and gives the same table.
+            place.run(&["export", "o1.pleach", "-o", "x.csv"]);
+            let rows = |name: &str| place.read(name).lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(rows("o.csv"), rows("x.csv"), "{how} {rule}");
+        }
+    }
+    let line = place.run(&["join", "a.pleach", "b.pleach", "--asof", "nearest", "--json"]);
+    let first: Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
+    assert!(first["key_right"].is_string() && first["right"].is_string(), "{first}");
+    let refused = |more: &[&str], code, parts: &[&str]| {
+        place.refused(&[&["join", "a.pleach", "b.pleach"], more].concat(), code, parts);
+    };
+    refused(&["--asof", "nearest", "--how", "full"], 2, &["cannot make a full as-of join", "inner, left"]);
+    refused(&["--within", "2", "--how", "right"], 2, &["cannot make a right band join"]);
+    refused(&["--within", "-2"], 2, &["invalid distance '-2': a.pleach holds u64 keys: use a number"]);
+    refused(&["--within", "5s"], 2, &["invalid distance '5s'", "such as 5"]);
+    refused(&["--asof", "backward", "--tolerance", ""], 2, &["invalid distance ''"]);
+    refused(&["--tolerance", "5"], 2, &["--asof"]);
+    refused(&["--within", "5", "--asof", "nearest"], 2, &["--within", "--asof"]);
+    place.write("s.csv", "k,v\nb,1\nd,2\n");
+    place.run(&["build", "s.csv", "-o", "s.pleach", "--key-type", "utf8", "--quiet"]);
+    let texts = ["join", "s.pleach", "s.pleach"];
+    assert_eq!(place.run(&[&texts[..], &["--asof", "backward"]].concat()), "b\t1\tb\t1\nd\t2\td\t2\n");
+    let advice = ["no distance between utf8 keys: s.pleach", "backward or forward, without a tolerance"];
+    place.refused(&[&texts[..], &["--asof", "nearest"]].concat(), 8, &advice);
+    place.refused(&[&texts[..], &["--within", "1"]].concat(), 8, &advice);
+    let out = ["--asof", "forward", "-o", "o.pleach"];
+    place.refused(&[&texts[..], &out].concat(), 8, &["an index file cannot hold utf8 keys (key_right)"]);
+}
+
 #[test]
 fn products() {
     let place = Place::new();

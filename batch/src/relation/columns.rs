@@ -17,8 +17,8 @@ use zerocopy::IntoBytes;
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
 
-/// Makes record batches of chunks. The columns have the names of the input's; a join has `left` and `right`, with
-/// nulls where that side has no tuple.
+/// Makes record batches of chunks. The columns have the names of the input's; a join has `left` and `right`, and an
+/// as-of or a band join `key_right`, with nulls where that side has no tuple.
 pub(super) struct Columns {
     types: Types,
     schema: SchemaRef,
@@ -32,6 +32,7 @@ impl Columns {
             keys: Column::for_key(types.key_type),
             values: value_type(&types.values),
             right: types.right.as_ref().map_or(Column::None, value_type),
+            right_keys: Column::for_key(types.key_type),
             ..Chunk::default()
         };
         let fields: Vec<Field> = columns.arrays(&empty)?.into_iter().map(|(field, _)| field).collect();
@@ -59,7 +60,8 @@ impl Columns {
             column(name.to_owned(), array, has_nulls, values.value_type.to_string(), &values.logical)
         };
         let (key_name, held) = (name(&types.key_name, "key"), types.key_type.to_string());
-        let mut all = vec![column(key_name, self.keys(chunk)?, false, held, &types.key_logical)];
+        let keys = self.keys(&chunk.keys, None)?;
+        let mut all = vec![column(key_name, keys, false, held.clone(), &types.key_logical)];
         let sides = |bit| types.has_sides.then(|| nulls(&chunk.sides, bit));
         let Some(right) = &types.right else {
             if let Some(array) = values(&types.values, &chunk.values, None)? {
@@ -69,8 +71,13 @@ impl Columns {
         };
         let lefts = values(&types.values, &chunk.values, sides(LEFT))?;
         let rights = values(right, &chunk.right, sides(RIGHT))?;
-        let tells_sides = types.has_sides && (lefts.is_none() || rights.is_none());
+        let has_nulls = types.has_right_keys || (lefts.is_some() && rights.is_some());
+        let tells_sides = types.has_sides && !has_nulls;
         all.extend(lefts.map(|array| of_values("left", array, types.has_sides, &types.values)));
+        if types.has_right_keys {
+            let keys = self.keys(&chunk.right_keys, sides(RIGHT))?;
+            all.push(column("key_right".to_owned(), keys, types.has_sides, held, &types.key_logical));
+        }
         all.extend(rights.map(|array| of_values("right", array, types.has_sides, right)));
         if tells_sides {
             // Nulls do not say it where a side has no values.
@@ -80,13 +87,13 @@ impl Columns {
         Ok(all)
     }
 
-    fn keys(&self, chunk: &Chunk) -> Result<ArrayRef, ArrowError> {
+    fn keys(&self, keys: &Column, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
         let held = self.types.key_type;
         let logical = Meaning::new(held, &self.types.key_logical).logical;
         let data_type = logical_type(key_type(held), &logical);
-        let buffer = match &chunk.keys {
+        let buffer = match keys {
             Column::Bytes(all) => {
-                let array = strings(key_type(held), gathered(all), None);
+                let array = strings(key_type(held), gathered(all), nulls);
                 return array.and_then(|array| meant(array, &logical));
             }
             Column::U32(words) => decoded32(held, words),
@@ -97,7 +104,7 @@ impl Columns {
             }
             Column::None => Buffer::from_vec(Vec::<u64>::new()),
         };
-        numbers(data_type, buffer, chunk.len(), None).and_then(|array| meant(array, &logical))
+        numbers(data_type, buffer, keys.len(), nulls).and_then(|array| meant(array, &logical))
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Job {
     operation: Operation,
     inputs: Vec<Arc<Index>>,
     threads: usize,
+    approximate: bool,
 }
 
 impl Job {
@@ -27,7 +28,17 @@ impl Job {
     /// [`BatchError::Expression`] if it has another number of inputs.
     pub fn new(operation: Operation, inputs: Vec<Arc<Index>>, threads: usize) -> Result<Self> {
         operation.check(inputs.len())?;
-        Ok(Self { operation, inputs, threads })
+        Ok(Self { operation, inputs, threads, approximate: false })
+    }
+
+    /// Permits keys that are shorter than those they stand for.
+    #[must_use]
+    pub fn approximate(self, is_permitted: bool) -> Self {
+        Self { approximate: is_permitted, ..self }
+    }
+
+    fn options(&self) -> StreamOptions<'static> {
+        StreamOptions { approximate: self.approximate, ..StreamOptions::default() }
     }
 
     /// Writes the answer into a file: see [`Answer::to_index`].
@@ -91,7 +102,7 @@ impl Job {
     }
 
     fn answer<T>(&self, observer: &dyn Observer, finish: impl FnOnce(Answer<'_>) -> Result<T>) -> Result<T> {
-        let options = StreamOptions::default();
+        let options = self.options();
         let relations: Vec<Relation<'_>> =
             self.inputs.iter().map(|index| Relation::from_index(index)).collect();
         let left = relations[0];
@@ -112,6 +123,13 @@ impl Job {
                 finish(relation::reduce(left, *reduction, options)?.watched(observer))
             }
             Operation::Join(how) => finish(relation::join(*how, left, right, options)?.watched(observer)),
+            Operation::AsOf(how, asof, tolerance) => {
+                let answer = relation::asof(*asof, tolerance.as_ref(), *how, left, right, options)?;
+                finish(answer.watched(observer))
+            }
+            Operation::Band(how, distance) => {
+                finish(relation::band(distance, *how, left, right, options)?.watched(observer))
+            }
             Operation::Product(kept) => {
                 finish(relation::product(left, right, options)?.keep(*kept).watched(observer))
             }
@@ -128,7 +146,7 @@ impl Job {
         observer: &dyn Observer,
         finish: impl FnOnce(Answer<'_>) -> Result<T>,
     ) -> Result<T> {
-        let options = StreamOptions::default();
+        let options = self.options();
         let (first, rest) = (relations[0], &relations[1..]);
         // Inputs that do not fit together are refused before anything is read.
         for &right in rest {

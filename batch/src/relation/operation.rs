@@ -1,7 +1,7 @@
 //! Which operator, and how many inputs it has.
 
 use crate::error::{BatchError, Result};
-pub use pleach_relation::{How, Kept, Reduction, SetOperation, SetRule};
+pub use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 
 /// A relational operator. See [`pleach_relation::rules`] for the tuples of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub enum Operation {
     Set(SetOperation, SetRule),
     /// Pairs of tuples with equal keys.
     Join(How),
+    /// Pairs of a left tuple and the right one whose key is the nearest in a direction, at most so far away.
+    AsOf(How, AsOf, Option<Distance>),
+    /// Pairs of tuples whose keys are at most so far apart.
+    Band(How, Distance),
     /// All pairs of tuples.
     Product(Kept),
 }
@@ -25,9 +29,11 @@ impl Operation {
     pub(super) fn check(&self, inputs: usize) -> Result<()> {
         let (is_right, wanted) = match self {
             Self::Select(_) | Self::Project(_) | Self::Reduce(_) => (inputs == 1, "one relation"),
-            Self::Set(SetOperation::Difference, _) | Self::Join(_) | Self::Product(_) => {
-                (inputs == 2, "two relations")
-            }
+            Self::Set(SetOperation::Difference, _)
+            | Self::Join(_)
+            | Self::AsOf(..)
+            | Self::Band(..)
+            | Self::Product(_) => (inputs == 2, "two relations"),
             Self::Set(SetOperation::Union | SetOperation::Intersection, _) => {
                 (inputs >= 2, "two relations or more")
             }

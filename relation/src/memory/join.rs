@@ -89,11 +89,13 @@ impl<K: Copy, A: Copy, B: Copy> Buffer<K> for Both<'_, '_, K, A, B> {
 /// Tuples of one key, or of consecutive keys of one side alone, and the position of their first answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    i: usize,
-    m: usize,
-    j: usize,
-    n: usize,
-    at: u64,
+    /// Left rank, and the number of left tuples.
+    pub i: usize,
+    pub m: usize,
+    /// Right rank, and the number of right tuples.
+    pub j: usize,
+    pub n: usize,
+    pub at: u64,
 }
 
 /// Returns the number of answers of `m` left and `n` right tuples of a key.

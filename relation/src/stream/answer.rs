@@ -89,7 +89,7 @@ impl<'a> Answer<'a> {
             && let Some(right) = self.schema.right.take()
         {
             self.kept = kept;
-            self.schema.has_sides = false;
+            (self.schema.has_sides, self.schema.has_right_keys) = (false, false);
             if kept == Kept::Right {
                 self.schema.values = right;
             }
@@ -153,6 +153,7 @@ impl<'a> Answer<'a> {
             };
             if self.kept != Kept::Both {
                 let right = std::mem::take(&mut chunk.right);
+                chunk.right_keys = Column::None;
                 chunk.sides.clear();
                 if self.kept == Kept::Right {
                     chunk.values = right;
@@ -228,6 +229,10 @@ impl<'a> Answer<'a> {
             keys: Column::for_key(self.schema.key_type),
             values: Column::for_value(self.schema.values.value_type),
             right,
+            right_keys: match self.schema.has_right_keys {
+                true => Column::for_key(self.schema.key_type),
+                false => Column::None,
+            },
             sides: Vec::new(),
             first_rank: 0,
         };
@@ -235,6 +240,7 @@ impl<'a> Answer<'a> {
             append(&mut all.keys, &chunk.keys);
             append(&mut all.values, &chunk.values);
             append(&mut all.right, &chunk.right);
+            append(&mut all.right_keys, &chunk.right_keys);
             all.sides.extend_from_slice(&chunk.sides);
         }
         Ok(all)

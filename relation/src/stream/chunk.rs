@@ -12,6 +12,8 @@ pub struct Chunk {
     pub values: Column,
     /// Right values of a join.
     pub right: Column,
+    /// Right keys of an as-of or a band join, encoded as the keys are; otherwise none.
+    pub right_keys: Column,
     /// For an outer join, one number per tuple: 1 if it has a left part, 2 if it has a right one, 3 for both;
     /// otherwise empty. The value of a missing part is zero, or an empty string, or a string of zero bytes if
     /// all have one length.
@@ -58,6 +60,8 @@ pub struct Schema {
     pub values: Field,
     /// Right values of a join.
     pub right: Option<Field>,
+    /// True if chunks have right keys too, of the type of the keys: in an as-of or a band join.
+    pub has_right_keys: bool,
     /// True if chunks specify which sides each tuple has.
     pub has_sides: bool,
     /// True if the keys are in order.

@@ -1,6 +1,7 @@
 //! Elements of columns: parts, selections and single ones.
 
 use crate::expr::Point;
+use pleach::{Key as _, KeyType};
 use pleach_builder::{Column, Strings};
 use std::ops::Range;
 
@@ -56,6 +57,26 @@ pub(super) fn take_or_zeros(column: &Column, rows: &[u32], absent_bytes: usize) 
                 .for_each(|&row| taken.push(if row == NONE { &absent } else { strings.get(row as usize) }));
             Column::Bytes(taken)
         }
+    }
+}
+
+/// Returns the keys at positions; the key zero, or a string of zero bytes as long as all keys, where a
+/// position is [`NONE`].
+pub(super) fn take_keys(keys: &Column, rows: &[u32], key_type: KeyType) -> Column {
+    fn words<W: Copy>(words: &[W], rows: &[u32], zero: W) -> Vec<W> {
+        rows.iter().map(|&row| words.get(row as usize).copied().unwrap_or(zero)).collect()
+    }
+    let zero = match key_type {
+        KeyType::I32 => 0_i32.encode().into(),
+        KeyType::I64 => 0_i64.encode(),
+        KeyType::F64 => 0_f64.encode(),
+        KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => 0,
+    };
+    match keys {
+        Column::U32(column) => Column::U32(words(column, rows, zero as u32)),
+        Column::U64(column) => Column::U64(words(column, rows, zero)),
+        Column::U128(column) => Column::U128(words(column, rows, zero.into())),
+        Column::Bytes(_) | Column::None => take_or_zeros(keys, rows, key_type.bytes()),
     }
 }
 

@@ -61,6 +61,7 @@ impl rows::Projection for Projection {
             key_logical,
             values: Field { name: out.value_name, value_type: out.value_type, logical },
             right: None,
+            has_right_keys: false,
             has_sides: false,
             is_sorted: self.keeps_order(),
             approximate,

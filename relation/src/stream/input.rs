@@ -7,6 +7,7 @@
 
 use super::chunk::{Field, Schema};
 use super::columns::{key_at, slice};
+use super::options::StreamOptions;
 use crate::error::RelationError;
 use crate::expr::{self, Point};
 use pleach::{Index, KeyType, ReadError, ValueType};
@@ -262,10 +263,19 @@ impl<'a> Relation<'a> {
             key_logical: names.key_logical,
             values: Field { name: names.value, value_type, logical: names.value_logical },
             right: None,
+            has_right_keys: false,
             has_sides: false,
             is_sorted: true,
             approximate: names.approximate,
         })
+    }
+
+    /// Refuses keys that are shorter than those they stand for, unless `options` permit them.
+    pub(super) fn check_exact(&self, options: &StreamOptions<'_>) -> Result<(), RelationError> {
+        match self.schema()?.approximate {
+            Some(_) if !options.approximate => Err(RelationError::Approximate { input: self.name() }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the schema for expressions on this relation.
@@ -280,9 +290,35 @@ impl<'a> Relation<'a> {
     /// that it reads. O(log) blocks.
     pub(super) fn verified_bound(&self, point: &Point, is_upper: bool) -> Result<u64, RelationError> {
         first_not(0..self.len(), |rank| {
-            let key = key_at(&self.read(rank..rank + 1, false)?.0, 0);
+            let key = self.verified_key(rank)?;
             Ok(key < *point || (is_upper && key == *point))
         })
+    }
+
+    /// Returns the first rank, `from` or above, whose key is not `below`, which is true for all ranks before
+    /// it; verifies every key that it reads. O(log distance) blocks.
+    pub(super) fn verified_from(
+        &self,
+        from: u64,
+        below: impl Fn(&Point) -> bool,
+    ) -> Result<u64, RelationError> {
+        let is_below = |rank| Ok(below(&self.verified_key(rank)?));
+        let (mut low, mut step) = (from.min(self.len()), 1);
+        loop {
+            let probe = low.saturating_add(step - 1);
+            if probe >= self.len() {
+                return first_not(low..self.len(), is_below);
+            }
+            if !is_below(probe)? {
+                return first_not(low..probe, is_below);
+            }
+            (low, step) = (probe + 1, step * 2);
+        }
+    }
+
+    /// Returns the key at a rank, which must exist. Verified.
+    pub(super) fn verified_key(&self, rank: u64) -> Result<Point, RelationError> {
+        Ok(key_at(&self.read(rank..rank + 1, false)?.0, 0))
     }
 
     /// Returns the first rank in `within` whose key is not `below`. O(log) keys.

@@ -89,7 +89,7 @@ pub(super) fn matched(left: &Column, right: &Column, operator: Operator) -> Matc
 
 /// Maps byte strings to numbers of the same order: one merge compares the strings, all other steps compare
 /// numbers.
-fn ranked(a: &Strings, b: &Strings) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn ranked(a: &Strings, b: &Strings) -> (Vec<u32>, Vec<u32>) {
     let (mut of_a, mut of_b) = (Vec::with_capacity(a.len()), Vec::with_capacity(b.len()));
     let (mut last, mut number): (Option<&[u8]>, u32) = (None, 0);
     while of_a.len() < a.len() || of_b.len() < b.len() {

@@ -5,7 +5,7 @@
 //! cut.rs      two inputs become pieces that are done alone
 //! matched.rs  a piece: which tuples answer
 //! pairs.rs    these become chunks
-//! two.rs      operators of two inputs
+//! two.rs      operators of two inputs              near/       as-of and band joins
 //! rows.rs     operators of one input                  fold.rs     reductions, chunk by chunk
 //! answer.rs   chunks on request                       chunk.rs    a chunk, and the types of its columns
 //! columns.rs  elements of columns                     options.rs  sizes of pieces
@@ -25,6 +25,7 @@ mod expressions;
 mod fold;
 mod input;
 mod matched;
+mod near;
 mod options;
 mod pairs;
 mod rows;
@@ -37,6 +38,7 @@ mod tests;
 pub use answer::{Answer, Kept};
 pub use chunk::{Chunk, Field, Schema};
 pub use input::Relation;
+pub use near::{Distance, asof, band};
 pub use options::StreamOptions;
 pub use rows::{Bitmap, Predicate, Projection, project, reduce, select, select_where};
 pub use two::{join, product, set};

@@ -16,11 +16,14 @@ pub struct StreamOptions<'a> {
     pub piece_bytes: usize,
     /// Device that answers pieces, of the size that it prefers; `None` is the CPU.
     pub device: Option<&'a dyn Device>,
+    /// Permits joins, set operations and reductions of keys that are shorter than those they stand for, although equal
+    /// keys may stand for different ones. Affects whether there is an answer, and not only speed.
+    pub approximate: bool,
 }
 
 impl Default for StreamOptions<'_> {
     fn default() -> Self {
-        Self { piece_tuples: PIECE_TUPLES, piece_bytes: PIECE_BYTES, device: None }
+        Self { piece_tuples: PIECE_TUPLES, piece_bytes: PIECE_BYTES, device: None, approximate: false }
     }
 }
 

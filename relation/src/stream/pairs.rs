@@ -5,11 +5,11 @@
 //! others wait.
 
 use super::chunk::Chunk;
-use super::columns::{NONE, take_either, take_or_zeros};
+use super::columns::{NONE, take_either, take_keys, take_or_zeros};
 use super::matched::expanded;
 use crate::memory::Run;
 use crate::rules::How;
-use pleach::ValueType;
+use pleach::{KeyType, ValueType};
 use pleach_builder::Column;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(super) struct Shape {
     /// True if a tuple comes from one side, and is not a pair.
     pub is_either: bool,
     pub has_sides: bool,
+    /// Type of the keys if a pair has its right key too.
+    pub right_key: Option<KeyType>,
     /// Types of the values of both inputs.
     pub value_types: (ValueType, ValueType),
     /// Bytes of strings per chunk.
@@ -65,7 +67,8 @@ impl Both {
             true => (0, 0),
             false => (self.shape.value_types.0.bytes(), self.shape.value_types.1.bytes()),
         };
-        keys + of(&self.left.1, i, left).saturating_add(of(&self.right.1, j, right))
+        let right_key = self.shape.right_key.map_or(0, |key| of(&self.right.0, j, key.bytes()));
+        keys + right_key + of(&self.left.1, i, left).saturating_add(of(&self.right.1, j, right))
     }
 
     /// Returns how many of the first tuples make a chunk: at least one, if there are any.
@@ -94,6 +97,10 @@ impl Both {
             keys,
             values: take_or_zeros(&self.left.1, i, left.bytes()),
             right: take_or_zeros(&self.right.1, j, right.bytes()),
+            right_keys: match self.shape.right_key {
+                Some(key) => take_keys(&self.right.0, j, key),
+                None => Column::None,
+            },
             sides: if self.shape.has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
             first_rank: 0,
         }

@@ -308,6 +308,7 @@ pub fn reduce<'a>(
     operation: Reduction,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
+    input.check_exact(&options)?;
     let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
     let mut schema = input.schema()?;
     let record = Record::of(input.value_type(), &schema.values.logical);

@@ -6,7 +6,7 @@
 use super::answer::Answer;
 use super::chunk::{Chunk, Field, Schema};
 use crate::error::RelationError;
-use pleach::ValueType;
+use pleach::{Key as _, KeyType, ValueType};
 use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
 use pleach_builder::storage::{MemoryStorage, RealStorage, Storage, UnnamedStorage};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
@@ -16,7 +16,8 @@ use std::path::Path;
 
 impl Answer<'_> {
     /// Writes the answer into an index file. For a join, a value is a record of the left value, the right one
-    /// and, for an outer join, a byte `sides`. `options` specifies generations, layout and memory.
+    /// and, for an outer join, a byte `sides`; an as-of or a band join has the right key `key_right` before
+    /// the right value. `options` specifies generations, layout and memory.
     ///
     /// # Errors
     /// [`RelationError::NoIndex`] if a record would have a field of varying length; those of
@@ -85,9 +86,9 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the record type for the values of a join or a product: `left`, `right` and, for an outer join,
-/// `sides`. A value that is a record contributes its fields, as `left_a`. Returns `None` if there is one
-/// plain value, or none.
+/// Returns the record type for the values of a join or a product: `left`, `key_right` if there are right
+/// keys, `right` and, for an outer join, `sides`. A value that is a record contributes its fields, as
+/// `left_a`. Returns `None` if there is one plain value, or none.
 ///
 /// # Errors
 /// [`RelationError::NoIndex`] if a field has no fixed width, or there are too many.
@@ -95,12 +96,15 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     let Some(right) = &schema.right else {
         return Ok(Record::of(schema.values.value_type, &schema.values.logical));
     };
-    if !schema.has_sides && single(schema).is_some() {
+    if !schema.has_sides && !schema.has_right_keys && single(schema).is_some() {
         // One value is a plain value, of any type.
         return Ok(None);
     }
     let mut fields = Vec::new();
     for (side, field) in [("left", &schema.values), ("right", right)] {
+        if side == "right" && schema.has_right_keys {
+            fields.push(right_key(schema)?);
+        }
         if let Some(record) = Record::of(field.value_type, &field.logical) {
             fields.extend(
                 record
@@ -126,6 +130,18 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
         return Ok(None);
     }
     Record::new(fields).map(Some).map_err(|error| RelationError::NoIndex { what: error.to_string() })
+}
+
+/// Returns the field of the right key.
+///
+/// # Errors
+/// [`RelationError::NoIndex`] if it has no fixed width, or is too wide for a number.
+fn right_key(schema: &Schema) -> Result<record::Field, RelationError> {
+    let kind = FieldKind::from_name(&schema.key_type.to_string()).ok_or_else(|| {
+        let what = format!("{} keys (key_right) as a field of a record", schema.key_type);
+        RelationError::NoIndex { what }
+    })?;
+    Ok(record::Field { name: "key_right".to_owned(), kind, logical: schema.key_logical.clone() })
 }
 
 /// Returns the side of a join or a product that has values, if only one does and they are plain.
@@ -160,8 +176,17 @@ fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column 
     let mut packed = Column::for_value(value_type);
     for at in 0..chunk.len() {
         record.clear();
-        for column in [&chunk.values, &chunk.right] {
+        for (column, is_key) in [(&chunk.values, false), (&chunk.right_keys, true), (&chunk.right, false)] {
             match column {
+                Column::U32(words) if is_key && schema.key_type == KeyType::I32 => {
+                    record.extend_from_slice(&i32::decode(words[at]).to_le_bytes());
+                }
+                Column::U64(words) if is_key && schema.key_type == KeyType::I64 => {
+                    record.extend_from_slice(&i64::decode(words[at]).to_le_bytes());
+                }
+                Column::U64(words) if is_key && schema.key_type == KeyType::F64 => {
+                    record.extend_from_slice(&f64::decode(words[at]).to_le_bytes());
+                }
                 Column::None => {}
                 Column::U32(words) => record.extend_from_slice(&words[at].to_le_bytes()),
                 Column::U64(words) => record.extend_from_slice(&words[at].to_le_bytes()),

@@ -153,6 +153,10 @@ fn two<'a>(
     operator: Operator,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
+    if operator != Operator::Product {
+        left.check_exact(&options)?;
+        right.check_exact(&options)?;
+    }
     let inputs = Inputs::new(left, right, operator)?;
     let answer = start(&inputs, operator, options)?;
     check_size(&inputs, operator, TUPLES_MAX)?;
@@ -161,9 +165,9 @@ fn two<'a>(
 
 /// Two inputs in common units, and the schema of their answer.
 pub(super) struct Inputs<'a> {
-    left: Relation<'a>,
-    right: Relation<'a>,
-    schema: Schema,
+    pub left: Relation<'a>,
+    pub right: Relation<'a>,
+    pub schema: Schema,
 }
 
 impl<'a> Inputs<'a> {
@@ -210,6 +214,12 @@ impl<'a> Inputs<'a> {
             Operator::Product => (true, false),
         };
         (schema.key_type, schema.values.value_type) = left.types();
+        // Keys of a product are the left ones.
+        let of_right = right_schema.approximate.filter(|_| operator != Operator::Product);
+        if schema.approximate.is_some() || of_right.is_some() {
+            let left = schema.approximate.unwrap_or(left.len());
+            schema.approximate = Some(left.saturating_add(of_right.unwrap_or(0)));
+        }
         schema.right = is_wide.then_some(right_schema.values);
         schema.has_sides = has_sides;
         Ok(Self { left, right, schema })
@@ -233,7 +243,13 @@ fn start<'a>(
     let plan = format!("both are read in pieces of {piece_tuples} tuples{plan}");
     let pieces = Pieces::new((left, right), operator, &options, piece_tuples);
     let value_types = (left.value_type(), right.value_type());
-    let shape = Shape { is_either: is_union, has_sides, value_types, chunk_bytes: options.piece_bytes };
+    let shape = Shape {
+        is_either: is_union,
+        has_sides,
+        right_key: None,
+        value_types,
+        chunk_bytes: options.piece_bytes,
+    };
     let producer = Box::new(Two { left, right, operator, shape, piece_tuples, pieces, device });
     Ok(Answer::new(schema, producer, plan, (left.len() + right.len(), piece_tuples)))
 }

@@ -49,6 +49,9 @@ pub struct Out {
     /// folder]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
+    /// Combine files of hashes or prefixes, although equal keys may stand for different ones
+    #[arg(long)]
+    pub approximate: bool,
     /// Explain on standard error how the operator works
     #[arg(long)]
     pub explain: bool,
@@ -156,6 +159,17 @@ pub enum How {
     Anti,
 }
 
+/// Partner of a tuple in an as-of join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AsOf {
+    /// The last right tuple whose key is at most the left key
+    Backward,
+    /// The first right tuple whose key is at least the left key
+    Forward,
+    /// The nearer of these two; the backward one if both are as far
+    Nearest,
+}
+
 /// Arguments of `join`.
 #[derive(Clone, Debug, Args)]
 pub struct JoinArgs {
@@ -168,6 +182,15 @@ pub struct JoinArgs {
     /// Tuples in the result
     #[arg(long, value_name = "HOW", default_value = "inner")]
     pub how: How,
+    /// Join each left tuple with one right tuple, whose key need not be equal; inner, left, semi and anti
+    #[arg(long, value_name = "WHICH")]
+    pub asof: Option<AsOf>,
+    /// For --asof: maximum distance of the right tuple, such as 5, 0.5, or 5s and 1d for times
+    #[arg(long, value_name = "D", requires = "asof", allow_hyphen_values = true)]
+    pub tolerance: Option<String>,
+    /// Join each left tuple with all right tuples at most D away (a band join); inner, left, semi and anti
+    #[arg(long, value_name = "D", conflicts_with = "asof", allow_hyphen_values = true)]
+    pub within: Option<String>,
     #[command(flatten)]
     pub out: Out,
 }

@@ -6,8 +6,8 @@
 mod out;
 
 use crate::cli::relation::{
-    Combine, DifferenceArgs, How, JoinArgs, ManyArgs, Out, ProductArgs, ProjectArgs, ReduceArgs, Reduction,
-    SelectArgs,
+    AsOf, Combine, DifferenceArgs, How, JoinArgs, ManyArgs, Out, ProductArgs, ProjectArgs, ReduceArgs,
+    Reduction, SelectArgs,
 };
 use crate::cli::{Global, Verify};
 use crate::errors::{expression_failure, relation_failure};
@@ -20,7 +20,7 @@ use pleach::Index;
 use pleach_gpu::{Gpu, GpuError, GpuOptions};
 use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    self as relation, Answer, Kept, OnGpu, Relation, SetOperation, SetRule, StreamOptions,
+    self as relation, Answer, Distance, Kept, OnGpu, Relation, SetOperation, SetRule, StreamOptions,
 };
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,7 @@ fn with_threads<T: Send>(
     let gpu = gpu(out)?;
     let options = StreamOptions {
         device: gpu.as_ref().map(|gpu| gpu as &dyn relation::Device),
+        approximate: out.approximate,
         ..StreamOptions::default()
     };
     let run = || run(options);
@@ -184,9 +185,21 @@ pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
             How::Semi => relation::How::Semi,
             How::Anti => relation::How::Anti,
         };
+        let asof = args.asof.map(|which| match which {
+            AsOf::Backward => relation::AsOf::Backward,
+            AsOf::Forward => relation::AsOf::Forward,
+            AsOf::Nearest => relation::AsOf::Nearest,
+        });
+        let distance = |text: &Option<String>| text.as_deref().map(Distance::from);
+        let (tolerance, within) = (distance(&args.tolerance), distance(&args.within));
         let job = Job::new("join", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        job.finish(relation::join(how, left, right, options).map_err(relation_failure)?)
+        let answer = match (asof, &within) {
+            (Some(asof), _) => relation::asof(asof, tolerance.as_ref(), how, left, right, options),
+            (None, Some(within)) => relation::band(within, how, left, right, options),
+            (None, None) => relation::join(how, left, right, options),
+        };
+        job.finish(answer.map_err(relation_failure)?)
     })
 }
 

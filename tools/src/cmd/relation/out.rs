@@ -17,7 +17,7 @@ use crate::render::text::{counted, grouped, put_datum_json, put_meant, put_meant
 use crate::search;
 use crate::stdout::{self, Output};
 use arrow_schema::DataType;
-use pleach::{Datum, Index, Record};
+use pleach::{Datum, Index, KeyType, Record, ValueType};
 use pleach_builder::BuildOptions;
 use pleach_builder::publish::Rules;
 use pleach_format::logical::Form;
@@ -235,6 +235,8 @@ struct Value {
     name: &'static str,
     field: pleach_relation::Field,
     record: Option<Record>,
+    /// Its type if it is the right key.
+    key: Option<KeyType>,
     /// Formats in which its columns are printed.
     forms: Vec<Option<Form>>,
     /// Bit of `sides` that is set if it is present.
@@ -268,24 +270,37 @@ impl Columns {
             let meant = Meant::new(key, (field.value_type, &field.logical));
             let record = Record::of(field.value_type, &field.logical);
             let forms = if record.is_some() { meant.fields } else { vec![meant.value] };
-            Value { name, field: field.clone(), record, forms, side }
+            Value { name, field: field.clone(), record, key: None, forms, side }
         };
-        let key_form = Meant::new(key, (pleach::ValueType::None, "")).key_form();
+        let key_form = Meant::new(key, (ValueType::None, "")).key_form();
+        let right_key = || {
+            let (name, logical) = (String::new(), schema.key_logical.clone());
+            let field = pleach_relation::Field { name, value_type: ValueType::None, logical };
+            let (key, forms) = (Some(schema.key_type), vec![key_form]);
+            Value { name: "key_right", field, record: None, key, forms, side: 2 }
+        };
         let values = match &schema.right {
             None => vec![value("value", &schema.values, 1)],
-            Some(right) => vec![value("left", &schema.values, 1), value("right", right, 2)],
+            Some(right) => {
+                let left = [value("left", &schema.values, 1)].into_iter();
+                left.chain(schema.has_right_keys.then(right_key)).chain([value("right", right, 2)]).collect()
+            }
         };
         Self { schema, key_form, values }
     }
 
-    /// Returns the columns of a table: `key,left,right` for a join, with `sides` for an outer one; otherwise
-    /// their own names.
+    /// Returns the columns of a table: `key,left,right` for a join, with `key_right` before `right` for an
+    /// as-of or a band join and `sides` for an outer one; otherwise their own names.
     fn fields(&self) -> Vec<Field> {
         let schema = &self.schema;
         let is_pair = schema.right.is_some();
         let key_name = if is_pair { "" } else { &schema.key_name };
         let mut fields = Field::of_keys(schema.key_type, key_name, &schema.key_logical);
         for value in &self.values {
+            if let Some(key) = value.key {
+                fields.extend(Field::of_key(key, value.name, &value.field.logical));
+                continue;
+            }
             match &value.record {
                 Some(record) => fields.extend(record.fields().iter().map(|field| {
                     let mut field = Field::of_field(field);
@@ -314,6 +329,9 @@ impl Columns {
 
     /// Returns the columns of a value.
     fn columns_of(value: &Value, chunk: &Chunk) -> Vec<Gathered> {
+        if let Some(key) = value.key {
+            return vec![Gathered::of_keys(key, &chunk.right_keys)];
+        }
         let column = if value.side == 2 { &chunk.right } else { &chunk.values };
         match &value.record {
             Some(record) => Gathered::of_records(record, column),
