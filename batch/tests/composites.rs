@@ -31,7 +31,9 @@ fn text(name: &str, numbers: &mut Numbers) -> String {
         "date" => format!("{}-0{}-15", 1960 + number * 10, 1 + number),
         "ipv4" => format!("10.{}.0.{}", number * 30, number),
         "uuid" => format!("{:032x}", u128::from(number) << (14 * number)),
-        "bytes" => ["", "00", "0000", "00ff", "01", "ff", "ffff", "ff00", "a0"][number as usize].to_owned(),
+        "bytes" => {
+            format!("\\x{}", ["", "00", "0000", "00ff", "01", "ff", "ffff", "ff00", "a0"][number as usize])
+        }
         "i16" => (i64::from(i16::MIN) + number as i64 * 8191).to_string(),
         "i64" => (i64::MIN + (number as i64) * (i64::MAX / 9)).to_string(),
         "u64" => (u64::MAX / 9 * number).to_string(),
@@ -240,7 +242,7 @@ fn prefixes_of_single_keys() {
     let bytes = ask("hex", &["", "5", "5b", "5ba", "5bf", "f", "ff", "fff", "6"]);
     assert_eq!(bytes, Ok(vec![(0, 12), (3, 8), (3, 8), (4, 7), (7, 8), (8, 12), (9, 12), (10, 12), (8, 8)]),);
     let digits = ask("hex:4", &["", "5", "5ba", "ffff", "00"]);
-    assert_eq!(digits, Ok(vec![(0, 12), (3, 8), (4, 7), (10, 11), (0, 2)]));
+    assert_eq!(digits, Ok(vec![(0, 12), (3, 8), (4, 7), (10, 12), (0, 2)]));
     let networks = ask("ipv4", &["10.0.0.0/16", "0.0.0.0/0", "255.255.255.255"]);
     assert_eq!(networks, Ok(vec![(0, 2), (0, 4), (3, 4)]));
     for (name, prefix, words) in [

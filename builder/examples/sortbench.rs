@@ -92,18 +92,7 @@ fn main() {
     let folder = PathBuf::from(arg(4, "."));
     let (key_type, value_type) =
         if wide { (KeyType::U64, ValueType::U64) } else { (KeyType::U32, ValueType::U32) };
-    let text = String::new;
-    let (key_name, value_name, key_logical, value_logical) = (text(), text(), text(), text());
-    let schema = Schema {
-        key_type,
-        value_type,
-        key_name,
-        value_name,
-        key_logical,
-        value_logical,
-        rows: Some(tuples),
-        interval: None,
-    };
+    let schema = Schema::plain(key_type, value_type, Some(tuples));
     let mut source = Made { schema, tuples, at: 0, random };
     let start = Instant::now();
     let options = BuildOptions { memory_bytes: memory << 20, ..BuildOptions::default() };

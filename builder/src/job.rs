@@ -14,6 +14,7 @@ use crate::section::Extra;
 use crate::shorten::Setting;
 use crate::source::Schema;
 use pleach_format::Mask;
+use pleach_format::approximate::Approximate;
 use pleach_format::classic::paged::Form;
 use pleach_format::key::Word;
 use pleach_format::meta::Meta;
@@ -109,6 +110,8 @@ impl<'a> Job<'a> {
             generation: head.descent.generation,
             key_type: head.key_type,
             value_type: head.value_type,
+            key_logical: self.meta.key_logical.clone(),
+            approximate: Approximate::of(&self.schema.key_meaning().logical, &self.meta.approximate, tuples),
             unique: head.unique,
             sorted_input,
             runs,

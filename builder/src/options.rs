@@ -1,6 +1,7 @@
 //! Options of a build, and its report.
 
 use crate::layout::{Btree, Fast, Harmonia, Layout};
+use pleach_format::approximate::Approximate;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
 
@@ -140,7 +141,7 @@ pub fn physical_memory_bytes() -> u64 {
 }
 
 /// Report of a build.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Number of tuples read.
     pub rows: u64,
@@ -156,6 +157,10 @@ pub struct Summary {
     pub key_type: KeyType,
     /// Type of the values.
     pub value_type: ValueType,
+    /// Logical type of the keys in Arrow's notation; empty if plain.
+    pub key_logical: String,
+    /// How often absent keys are found, if keys are shorter than those they stand for.
+    pub approximate: Option<Approximate>,
     /// True if each key has one tuple because the options required it.
     pub unique: bool,
     /// True if the input was in order and was not sorted.

@@ -74,6 +74,7 @@ impl From<BuildError> for Failure {
             BuildError::Source(_)
             | BuildError::Unsorted { .. }
             | BuildError::Duplicate { .. }
+            | BuildError::Approximate { .. }
             | BuildError::Overlap { .. } => Status::PLEACH_INPUT,
             BuildError::Types { .. } => Status::PLEACH_TYPES,
             BuildError::Damaged { .. } | BuildError::Base { .. } => Status::PLEACH_DAMAGED,

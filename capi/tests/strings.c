@@ -209,9 +209,77 @@ static void networks(void) {
     pleach_close(index);
 }
 
+/* Several columns are one key. Texts of a key have commas between its parts, and a prefix has the first of them. */
+static void composites(void) {
+    write_file("c.csv", "chrom,pos,v\nchr2,100,1\nchr1,200,2\n\"chr,1\",5,3\nchr1,100,4\n");
+    const char *table = "c.csv";
+    pleach_build_options options = build_options();
+    options.key = "chrom,pos";
+    options.key_type = "utf8,u32";
+    options.value_type = "u32";
+    OK(pleach_build(&table, 1, "c.pleach", &options));
+    pleach_index *index = open_index("c.pleach");
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.key_type == PLEACH_BYTES && strcmp(info.key_meaning, "(utf8, u32)") == 0);
+    const char text[] = "chr1,100chr1,101\"chr,1\",5";
+    const int32_t offsets[] = {0, 8, 16, 25};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_UTF8;
+    keys.count = 3;
+    keys.data = text;
+    keys.data_bytes = sizeof text - 1;
+    keys.offsets = offsets;
+    keys.offset_bytes = 4;
+    uint32_t values[3];
+    OK(pleach_get(index, &keys, values, sizeof values, NULL, 0, NULL));
+    CHECK(values[0] == 4 && values[1] == 0 && values[2] == 3);
+    const int32_t first_parts[] = {0, 4, 4, 4};
+    uint64_t first[3], end[3];
+    keys.offsets = first_parts;
+    OK(pleach_prefix(index, &keys, first, end, 3));
+    CHECK(first[0] == 1 && end[0] == 3 && first[1] == 0 && end[1] == 0);
+    FAILS(PLEACH_TOO_SHORT, pleach_prefix(index, &keys, first, end, 2));
+    keys.key_type = PLEACH_U32;
+    FAILS(PLEACH_TYPES, pleach_prefix(index, &keys, first, end, 3));
+    pleach_close(index);
+}
+
+/* Hashes of texts are keys; what must be exact is refused unless it is permitted. */
+static void hashes(void) {
+    write_file("h.csv", "k,v\none,1\ntwo,2\n");
+    const char *table = "h.csv";
+    pleach_build_options options = build_options();
+    options.key_type = "hash64";
+    options.value_type = "u32";
+    OK(pleach_build(&table, 1, "h.pleach", &options));
+    write_file("d.csv", "op,k,v\nput,two,3\n");
+    options = build_options();
+    FAILS(PLEACH_INPUT, pleach_rebuild("h.pleach", "d.csv", &options));
+    options.approximate = 1;
+    OK(pleach_rebuild("h.pleach", "d.csv", &options));
+    pleach_index *index = open_index("h.pleach");
+    const int32_t offsets[] = {0, 3, 6};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_UTF8;
+    keys.count = 2;
+    keys.data = "onetwo";
+    keys.data_bytes = 6;
+    keys.offsets = offsets;
+    keys.offset_bytes = 4;
+    uint32_t values[2];
+    OK(pleach_get(index, &keys, values, sizeof values, NULL, 0, NULL));
+    CHECK(values[0] == 1 && values[1] == 3);
+    pleach_close(index);
+}
+
 int main(void) {
     addresses();
     networks();
+    composites();
+    hashes();
     text_keys();
     records();
     fixed_values();

@@ -17,11 +17,12 @@ pub struct Approximate {
 }
 
 impl Approximate {
-    /// Returns what META tells of keys of this type; `None` if answers are exact.
+    /// Returns what META tells of the keys of so many tuples of this type; `None` if answers are exact.
     #[must_use]
-    pub fn of(logical: &Logical, text: &str) -> Option<Self> {
+    pub fn of(logical: &Logical, text: &str, tuples: u64) -> Option<Self> {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
-        let distinct = text.parse::<u64>().ok().filter(|_| is_number)?;
+        // A file that was changed or merged tells how many there may be.
+        let distinct = text.parse::<u64>().ok().filter(|_| is_number)?.min(tuples);
         let bits = match logical {
             Logical::Hash64(_) => Some(64),
             Logical::HexDigits(count) => i32::try_from(*count).ok().map(|count| 4 * count),
@@ -47,12 +48,13 @@ mod tests {
 
     #[test]
     fn rates_follow_the_bits() {
-        let of = |logical, text| Approximate::of(&logical, text);
+        let of = |logical, text| Approximate::of(&logical, text, 10_000);
         assert_eq!(of(Logical::HexDigits(4), "6553").and_then(|found| found.rate), Some(6553.0 / 65536.0));
         let hash = of(Logical::Hash64(0), "1024").expect("is approximate");
         assert_eq!((hash.distinct, hash.rate), (1024, Some(2_f64.powi(-54))));
         assert_eq!(hash.describe(), "approximate: about 5.551e-17 of the absent keys are found");
         assert_eq!(of(Logical::Prefix(3), "7"), Some(Approximate { distinct: 7, rate: None }));
+        assert_eq!(of(Logical::Hash64(0), "20000").map(|found| found.distinct), Some(10_000));
         for text in ["", "x", "-1", "+1", " 1", "99999999999999999999"] {
             assert_eq!(of(Logical::Hash64(0), text), None);
         }

@@ -27,6 +27,7 @@ pub use code::Code;
 pub use pleach_pool as pool;
 
 use pleach_format::Record;
+use pleach_format::approximate::Approximate;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
@@ -34,9 +35,10 @@ use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use pleach_format::section::{Entry, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
+use pleach_format::version::APPROXIMATE;
 use pleach_format::version::MAGIC;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
-use pleach_format::{FormatError, Header, offset_in};
+use pleach_format::{FormatError, Header, Meaning, offset_in};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -601,7 +603,10 @@ impl<'a, R: ReadAt> Check<'a, R> {
 
     /// Checks the records of META, one after the other.
     fn check_meta(&self, header: &Header) -> io::Result<()> {
-        let Some(section) = header.section(Tag::META) else { return Ok(()) };
+        let Some(section) = header.section(Tag::META) else {
+            self.check_approximate(header, &Meta::default(), 0);
+            return Ok(());
+        };
         let (start, length) = (section.offset(), section.entry.length.get());
         let broken = |at: u64, expected: &str, text: &str| {
             self.rule(Code::Meta, "META", start + at, 8, expected, "other bytes", text);
@@ -631,6 +636,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             self.rule(Code::Meta, "META", start, 8, stored, records, "the table must count the records");
         }
         self.check_intervals(header, &meta, start)?;
+        self.check_approximate(header, &meta, start);
         let logical = meta.value_logical;
         if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
             let wanted = format!("the fields of a {} value", header.value_type);
@@ -639,6 +645,19 @@ impl<'a, R: ReadAt> Check<'a, R> {
             self.rule(Code::Meta, "META", start, 8, wanted, shown, "a record must fit its values");
         }
         Ok(())
+    }
+
+    /// Checks that keys which are shorter than those they stand for are told as such, and no others.
+    fn check_approximate(&self, header: &Header, meta: &Meta, start: u64) {
+        let logical = Meaning::new(header.key_type, &meta.key_logical).logical;
+        let says = Approximate::of(&logical, &meta.approximate, header.tuples).is_some();
+        let is_flagged = header.superblock.reader_features.get() & APPROXIMATE != 0;
+        if is_flagged != says || meta.approximate.is_empty() == says {
+            let wanted = "the number of different keys, with the feature, for keys that are shorter";
+            // This text comes from the file, so it is escaped.
+            let shown: String = meta.approximate.chars().take(80).flat_map(char::escape_debug).collect();
+            self.rule(Code::Meta, "META", start, 8, wanted, shown, "approximate keys must be told as such");
+        }
     }
 }
 

@@ -634,7 +634,7 @@ fn typed_integers_keep_their_types() {
                 key_logical: String::new(),
                 value_logical: String::new(),
                 rows: Some(5),
-                interval: None,
+                ..Schema::plain(KeyType::$key, ValueType::$value, None)
             });
             let keys: Vec<u64> = numbers.iter().map(|&n| u64::from(<$wide>::from(n).encode())).collect();
             assert_eq!(read.keys, keys);

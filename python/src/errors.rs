@@ -81,6 +81,7 @@ pub(crate) fn building(error: &BuildError) -> PyErr {
         BuildError::Source(_)
         | BuildError::Unsorted { .. }
         | BuildError::Duplicate { .. }
+        | BuildError::Approximate { .. }
         | BuildError::Overlap { .. } => exception("InputError", error.to_string()),
         BuildError::Types { .. } => exception("TypesError", error.to_string()),
         _ => exception("BuildError", error.to_string()),

@@ -180,3 +180,90 @@ def test_intervals(tmp_path):
     networks = pl.open(tmp_path / "c.pleach")
     assert networks["10.1.2.3"] == {"last": "10.255.255.255", "v": 1} and "11.0.0.0" not in networks
     assert networks[ipaddress.ip_address("2001:db8::7")]["v"] == 2
+
+
+def test_composite_keys(tmp_path):
+    random.seed(5)
+    names = ["", "a", "a,b", 'say "x"', "b", "é"]
+    rows = [(random.choice(names), random.randrange(-5, 5), random.randrange(3)) for _ in range(500)]
+    table = pa.table({
+        "name": [row[0] for row in rows],
+        "shift": pa.array([row[1] for row in rows], pa.int16()),
+        "day": pa.array([row[2] for row in rows], pa.int32()).cast(pa.date32()),
+        "n": pa.array(range(500), pa.uint32()),
+    })
+    path = tmp_path / "c.pleach"
+    pl.build(table, path, key=["name", "shift", "day"], value="n")
+    index = pl.open(path)
+    assert index.schema["key"] == "(utf8, i16, date)" and index.schema["key_name"] == "name,shift,day"
+    days = [datetime.date(1970, 1, 1 + day) for day in range(3)]
+    keys = [(name, shift, days[day]) for name, shift, day in rows]
+    first = {key: row for row, key in reversed(list(enumerate(keys)))}
+    assert [key for key, _ in index.items()] == sorted(keys, key=lambda key: (key[0].encode(), *key[1:]))
+    asked = keys + [("zz", 0, days[0]), ("a", 6, days[0])]
+    values, found = index.get_many(asked)
+    assert found.tolist() == [True] * 500 + [False] * 2
+    assert values.tolist() == [first[key] for key in keys] + [0, 0]
+    assert index[keys[3]] == first[keys[3]] and keys[3] in index and ("zz", 0, days[0]) not in index
+    # Tables, frames and structs, with nulls.
+    parts = table.select(["day", "name", "shift"])
+    assert index.get_many(parts).to_pylist() == values[:500].tolist()
+    assert index.get_many(parts.to_pandas()).tolist() == values[:500].tolist()
+    polars = pytest.importorskip("polars")
+    assert index.get_many(polars.from_arrow(parts)).to_list() == values[:500].tolist()
+    holes = pa.array([{"name": "a", "shift": None, "day": days[0]}, None], index.to_arrow()[0].type)
+    assert index.get_many(holes).null_count == 2
+    # Prefixes of one and two parts, and ranges between them.
+    for prefix in [("a",), ("a", 2), ("zz",)]:
+        wanted = sorted(key for key in keys if key[: len(prefix)] == prefix)
+        assert sorted(index.prefix(prefix).read_all()["n"].to_pylist()) == sorted(
+            row for row, key in enumerate(keys) if key[: len(prefix)] == prefix
+        ), wanted
+    begin, end = index.prefix_many([("a",), ("b",)])
+    assert index.range(("a",), ("b",)).read_all().num_rows == begin[1] - begin[0] and end[0] <= begin[1]
+    # It comes back: structs build the same file.
+    pl.build(index.to_arrow(), tmp_path / "d.pleach")
+    assert pl.open(tmp_path / "d.pleach").to_arrow().equals(index.to_arrow())
+    done = pl.rebuild(path, pa.table({"op": ["del"], "name": ["a"], "shift": [0], "day": [days[0]], "n": [None]}))
+    assert done.dels == 1 and index.refresh() and ("a", 0, days[0]) not in index
+    with pytest.raises(pl.TypesError, match="give its 3 parts"):
+        index.get_many([("a", 1)])
+    with pytest.raises(pl.TypesError, match="40000 does not fit i16"):
+        index.get_many(pa.table({"name": ["a"], "shift": [40000], "day": [days[0]]}))
+    with pytest.raises(pl.InputError, match="two columns of the key"):
+        pl.build(table, tmp_path / "x.pleach", key=["name", "name"])
+
+
+def test_prefixes(tmp_path):
+    index = built(tmp_path, "utf8", ["", "a", "ab", "abc", "b"])
+    first, end = index.prefix_many(["", "a", "ab", "c"])
+    assert list(zip(first.tolist(), end.tolist())) == [(0, 5), (1, 4), (2, 4), (5, 5)]
+    assert index.prefix("ab").read_all()["v"].to_pylist() == [3, 4]
+    digits = built(tmp_path, "hex", ["00", "5baa61", "5bab"], name="h.pleach")
+    assert digits.prefix_many(np.array(["5", "5baa", "6"]))[1].tolist() == [3, 2, 3]
+    networks = built(tmp_path, "ip", KEYS["ip"], name="i.pleach")
+    assert networks.prefix("9.0.0.0/8").read_all().num_rows == 1
+    with pytest.raises(pl.TypesError, match="have no prefixes"):
+        built(tmp_path, "date", KEYS["date"], name="d.pleach").prefix("2024")
+    with pytest.raises(pl.TypesError, match="numbers are no prefixes"):
+        index.prefix_many(np.array([1, 2]))
+
+
+def test_shorter_keys(tmp_path):
+    keys = [f"https://example.org/{number * number}/é" for number in range(2000)]
+    for kind in ["hash64", "prefix:auto"]:
+        index = built(tmp_path, kind, keys, name=f"{kind[:4]}.pleach")
+        values, found = index.get_many(keys)
+        assert found.all() and values.tolist() == list(range(1, 2001))
+        assert index.approximate is not None
+        with pytest.raises(pl.PleachError, match="approximate"):
+            pl.join(index, index)
+        assert pl.join(index, index, approximate=True).num_rows == 2000
+        assert index.schema["key"].startswith(kind[:6])
+    assert pl.open(tmp_path / "hash.pleach").approximate == 2000 / 2**64
+    changes = {"op": ["put"], "k": [keys[5]], "v": [9]}
+    with pytest.raises(pl.PleachError, match="approximate"):
+        pl.rebuild(tmp_path / "hash.pleach", changes)
+    pl.rebuild(tmp_path / "hash.pleach", changes, approximate=True)
+    assert pl.open(tmp_path / "hash.pleach")[keys[5]] == 9
+    assert built(tmp_path, "utf8", keys, name="e.pleach").approximate is None

@@ -396,7 +396,7 @@ impl Index {
     pub fn approximate(&self) -> Result<Option<Approximate>, ReadError> {
         let meta = self.meta()?;
         let logical = Meaning::new(self.key_type(), &meta.key_logical).logical;
-        Ok(Approximate::of(&logical, &meta.approximate))
+        Ok(Approximate::of(&logical, &meta.approximate, self.len()))
     }
 
     /// Returns column names and logical types; the default if the file has no META section.

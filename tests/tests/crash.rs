@@ -41,14 +41,9 @@ struct Mixed {
 impl Mixed {
     fn new(count: u64, chunk: usize) -> Self {
         let schema = Schema {
-            key_type: KeyType::U64,
-            value_type: ValueType::U64,
             key_name: "id".into(),
             value_name: "row".into(),
-            key_logical: String::new(),
-            value_logical: String::new(),
-            rows: None,
-            interval: None,
+            ..Schema::plain(KeyType::U64, ValueType::U64, None)
         };
         Self { schema, next: 0, count, chunk }
     }

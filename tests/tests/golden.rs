@@ -85,14 +85,11 @@ const NAMELESS: Names = [""; 4];
 fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptions) -> Vec<u8> {
     let [key_name, value_name, key_logical, value_logical] = names.map(str::to_owned);
     let schema = Schema {
-        key_type: K::TYPE,
-        value_type: V::TYPE,
         key_name,
         value_name,
         key_logical,
         value_logical,
-        rows: Some(tuples.len() as u64),
-        interval: None,
+        ..Schema::plain(K::TYPE, V::TYPE, Some(tuples.len() as u64))
     };
     let storage = MemoryStorage::default();
     let target = Path::new("/golden.pleach");
@@ -143,6 +140,47 @@ fn intervals() {
         let before = start.checked_sub(1).and_then(|key| map.interval(key).expect("readable"));
         assert_eq!(before.is_some(), at > 0 && before.is_some_and(|(_, (last, _))| last >= start - 1));
         assert_eq!(map.interval(last + 1).expect("readable"), None, "a gap follows");
+    }
+}
+
+/// Composite keys that are numbers, and keys that are the first digits of longer ones.
+#[test]
+fn composite_and_approximate_keys() {
+    let composite = "composite<shop: u16, day: i32 \"Date32\">";
+    for (name, key_logical, approximate) in
+        [("composite.pleach", composite, None), ("approximate.pleach", "Hex(12)", Some(500))]
+    {
+        let key = |at: u64| (at % 7) << 32 | ((at * 86_413) ^ 0x8000_0000);
+        let mut tuples: Vec<(u64, u32)> = (0..500).map(|at| (key(at), at as u32)).collect();
+        tuples.sort_unstable();
+        let schema = Schema {
+            key_name: "shop,day".to_owned(),
+            value_name: "n".to_owned(),
+            key_logical: key_logical.to_owned(),
+            approximate,
+            ..Schema::plain(KeyType::U64, ValueType::U32, None)
+        };
+        let storage = MemoryStorage::default();
+        let target = Path::new("/golden.pleach");
+        let mut source = Named { schema, tuples: &tuples };
+        build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage).expect("built");
+        let golden = compare(name, storage.take(target).expect("there"));
+        // The second builder writes the same.
+        let meta = pleach_format::meta::Meta {
+            key_name: "shop,day".to_owned(),
+            value_name: "n".to_owned(),
+            key_logical: key_logical.to_owned(),
+            approximate: approximate.map(|distinct| distinct.to_string()).unwrap_or_default(),
+            ..Default::default()
+        };
+        let mut second = pleach_tests::naive::build(&tuples, &meta, false);
+        second[BUILDER].copy_from_slice(&golden[BUILDER]);
+        reseal_head(&mut second);
+        assert!(second == golden, "{name}: the second builder writes other bytes");
+        let map: Map<u64, u32> = Map::from_bytes(golden).expect("opens");
+        assert!(tuples.iter().all(|&(key, value)| map.get(key).expect("readable") == Some(value)));
+        let found = map.index().approximate().expect("readable");
+        assert_eq!(found.map(|found| found.distinct), approximate);
     }
 }
 

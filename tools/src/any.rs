@@ -10,6 +10,7 @@ use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{FromText, byte_key};
+use crate::render::json::approximate;
 use crate::render::text::{put_datum_json, put_meant, put_meant_json, unescaped};
 use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed, Value, Word};
 use pleach_format::logical::{Element, Form, TextError, with_article};
@@ -63,6 +64,11 @@ impl<'a> Any<'a> {
         match self.record {
             Some(record) => put_record(key, value, record, self.meant, json, out),
             None => put_line((key, self.key_form()), (value, self.meant.value), "value", json, out),
+        }
+        if let (Some(found), true) = (self.meant.approximate, json) {
+            // Behind the other members of the object.
+            out.truncate(out.len() - "}\n".len());
+            out.extend_from_slice(format!(",\"approximate\":{}}}\n", approximate(Some(found))).as_bytes());
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::errors;
 use crate::failure::Failure;
-use pleach::{Index, Meta, Record};
+use pleach::{Approximate, Index, Meta, Record};
 use pleach_format::logical::Form;
 use pleach_format::{KeyType, Meaning, ValueType};
 use std::path::Path;
@@ -17,16 +17,21 @@ pub struct Meant {
     pub value: Option<Form>,
     /// Forms of the fields of a record.
     pub fields: Vec<Option<Form>>,
+    /// How often absent keys are found, if keys are shorter than those they stand for.
+    pub approximate: Option<Approximate>,
 }
 
 impl Meant {
     /// Returns the forms of an open file.
     pub fn of_file(index: &Index, path: &Path, global: &Global) -> Result<Self, Failure> {
         let meta: Meta = index.meta().map_err(errors::reading(path))?;
+        let approximate = index.approximate().map_err(errors::reading(path))?;
         if global.raw_values {
-            return Ok(Self::default());
+            return Ok(Self { approximate, ..Self::default() });
         }
-        Ok(Self::new((index.key_type(), &meta.key_logical), (index.value_type(), &meta.value_logical)))
+        let meant =
+            Self::new((index.key_type(), &meta.key_logical), (index.value_type(), &meta.value_logical));
+        Ok(Self { approximate, ..meant })
     }
 
     /// Returns the forms of columns of these types, with their texts in META.
@@ -37,6 +42,7 @@ impl Meant {
             key: meaning.form().map(|form| (form, meaning.logical.name())),
             value: Meaning::new(value.0, value.1).form(),
             fields: record.iter().flat_map(Record::fields).map(form_of_field).collect(),
+            approximate: None,
         }
     }
 

@@ -137,8 +137,11 @@ impl Base {
     pub(crate) fn schema(&self) -> Result<Schema, BuildError> {
         let (meta, header) = (self.meta()?, &self.header);
         let ends = Ends::of(header.key_type, header.value_type, &meta.value_logical, &meta.interval);
-        let approximate =
-            Approximate::of(&Meaning::new(header.key_type, &meta.key_logical).logical, &meta.approximate);
+        let approximate = Approximate::of(
+            &Meaning::new(header.key_type, &meta.key_logical).logical,
+            &meta.approximate,
+            header.tuples,
+        );
         Ok(Schema {
             interval: ends.map(|_| Intervals::Disjoint),
             derived: None,

@@ -47,7 +47,7 @@ pub struct CompactOptions {
 }
 
 /// Report of a compaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Compacted {
     /// Report on the new file.
     pub summary: Summary,

@@ -128,7 +128,7 @@ impl Default for RebuildOptions {
 }
 
 /// Report of a rebuild.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rebuilt {
     /// Report on the new file.
     pub summary: Summary,

@@ -21,6 +21,8 @@ use crate::pack::{KeyLane, ValueLane};
 use crate::parallel;
 use crate::publish::{Descent, Output};
 use crate::source::SourceError;
+use pleach_format::Logical;
+use pleach_format::approximate::Approximate;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
@@ -99,6 +101,7 @@ pub(crate) fn patch<W: KeyLane, B: ValueLane>(
         }
     })?;
     let levels = header.spine.levels.iter();
+    let meta = base.meta()?;
     Ok(Some(Summary {
         rows: header.tuples,
         tuples: header.tuples,
@@ -107,6 +110,8 @@ pub(crate) fn patch<W: KeyLane, B: ValueLane>(
         generation: descent.generation,
         key_type: header.key_type,
         value_type: header.value_type,
+        approximate: Approximate::of(&Logical::of_meta(&meta.key_logical), &meta.approximate, header.tuples),
+        key_logical: meta.key_logical,
         unique: header.is_unique(),
         sorted_input: true,
         runs: 0,

@@ -114,14 +114,9 @@ pub struct Chunks {
 impl Chunks {
     pub fn new<K: Key, V: Value>(tuples: &[(K, V)], chunk: usize) -> Self {
         let schema = Schema {
-            key_type: K::TYPE,
-            value_type: V::TYPE,
             key_name: "id".into(),
             value_name: "number".into(),
-            key_logical: String::new(),
-            value_logical: String::new(),
-            rows: None,
-            interval: None,
+            ..Schema::plain(K::TYPE, V::TYPE, None)
         };
         let chunks: Vec<_> = tuples
             .chunks(chunk)

@@ -292,6 +292,7 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     block.generation = 1.into();
     block.tuples = (tuples.len() as u64).into();
     block.unique = u32::from(unique).into();
+    block.reader_features = u64::from(!meta.approximate.is_empty()).into();
     if let (Some(&first), Some(&last)) = (keys.first(), keys.last()) {
         block.min_key = key_prefix(first, K::Word::BYTES);
         block.max_key = key_prefix(last, K::Word::BYTES);

@@ -16,6 +16,7 @@ use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildOptions, Overlap, Summary};
+use pleach_format::Meaning;
 use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Interval, NullCounts, Types};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -229,10 +230,11 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         1 => String::new(),
         generation => format!(", generation {generation}"),
     };
-    let (keys, values) = (schema.key_meaning(), schema.value_meaning());
+    let (keys, values) = (Meaning::new(summary.key_type, &summary.key_logical), schema.value_meaning());
+    let approximate = summary.approximate.map(|found| format!(", {}", found.describe())).unwrap_or_default();
     let tuples = counted(summary.tuples, schema.interval.map_or("tuple", |_| "interval"));
     format!(
-        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}{}, {:.1} s",
+        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{approximate}{}{}, {:.1} s",
         path.display(),
         tuples,
         keys,
@@ -269,6 +271,8 @@ fn document(path: &Path, summary: &Summary, took: Duration) -> serde_json::Map<S
     document.insert("kept_generations".to_owned(), summary.kept.into());
     document.insert("key_type".to_owned(), summary.key_type.to_string().into());
     document.insert("value_type".to_owned(), summary.value_type.to_string().into());
+    document.insert("key_logical".to_owned(), summary.key_logical.clone().into());
+    document.insert("approximate".to_owned(), json::approximate(summary.approximate));
     document.insert("unique".to_owned(), summary.unique.into());
     document.insert("sorted_input".to_owned(), summary.sorted_input.into());
     document.insert("runs".to_owned(), json::int(summary.runs));

@@ -73,6 +73,9 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
             told_device(&index, &costs, global.json),
             told(&choice, global.json),
         ]);
+        if let Some(found) = meant.approximate {
+            search::explain(&[found.describe()]);
+        }
     }
     let is_on_device = device.is_used();
     let mut answers = Answers::new(args, global, choice, costs, device);

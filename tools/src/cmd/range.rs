@@ -51,6 +51,9 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
             format!("two descents, then ranks {} to {} {order}", ranks.start, ranks.end),
         ]);
     }
+    if let Some(found) = meant.approximate.filter(|_| args.explain) {
+        search::explain(&[found.describe()]);
+    }
     if args.count {
         let count = ranks.end - ranks.start;
         if global.json {

@@ -1,6 +1,7 @@
 //! JSON documents: each begins with its `schema`, and 64-bit integers are strings.
 
 use crate::render::text::is_obeyed;
+use pleach::Approximate;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -45,5 +46,14 @@ mod tests {
         assert!(json.chars().all(|letter| !is_obeyed(letter)), "{json}");
         assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), Value::String(text.to_owned()));
         assert!(json.contains("é\u{1F333}"), "{json}");
+    }
+}
+
+/// Returns the share of absent keys that are found: `true` if it is not known, `false` if there are none.
+pub fn approximate(found: Option<Approximate>) -> Value {
+    match found {
+        None => false.into(),
+        Some(Approximate { rate: Some(rate), .. }) => rate.into(),
+        Some(Approximate { rate: None, .. }) => true.into(),
     }
 }

@@ -5,6 +5,8 @@ use crate::cli::Global;
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
+use pleach_format::Meaning;
+use pleach_format::approximate::Approximate;
 use pleach_format::{Header, Record, Short};
 use serde_json::{Map, Value, json};
 
@@ -54,6 +56,9 @@ impl Found<'_> {
         document.insert("tuples".to_owned(), json::int(header.tuples));
         document.insert("unique".to_owned(), header.is_unique().into());
         document.insert("intervals".to_owned(), (!meta.interval.is_empty()).into());
+        let logical = Meaning::new(header.key_type, &meta.key_logical).logical;
+        let found = Approximate::of(&logical, &meta.approximate, header.tuples);
+        document.insert("approximate".to_owned(), json::approximate(found));
         let form = self.meant(header, global).key_form();
         document.insert(
             "key".to_owned(),

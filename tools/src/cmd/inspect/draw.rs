@@ -4,6 +4,7 @@ use super::{Found, Verdict};
 use crate::cli::Global;
 use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
+use pleach_format::approximate::Approximate;
 use pleach_format::interval::Ends;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::record::Field;
@@ -66,6 +67,10 @@ impl Found<'_> {
             "  keys      {key}{}{range}",
             named(&meta.key_name, &meant(&Meaning::new(key, &meta.key_logical)))
         );
+        let logical = Meaning::new(key, &meta.key_logical).logical;
+        if let Some(found) = Approximate::of(&logical, &meta.approximate, header.tuples) {
+            let _ = writeln!(text, "            {}", found.describe());
+        }
         let logical = if Record::of(value, &meta.value_logical).is_some() {
             "as record".to_owned()
         } else {
