@@ -297,6 +297,10 @@ impl Names<'_> {
         options: &InputOptions,
         interval: &Interval,
     ) -> Result<Choice, SourceError> {
+        if options.key.as_deref().is_some_and(|list| list.contains(',') && !self.has(list)) {
+            let text = fault("intervals need keys of one column", "name one with --key");
+            return Err(problem(input, "", text));
+        }
         let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
         let end = interval.end.as_deref().map_or(Ok(key), |wish| self.find(input, wish))?;
         let values = match options.value.as_deref() {

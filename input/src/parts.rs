@@ -44,10 +44,6 @@ impl Parts {
         options: &InputOptions,
         column: impl Fn(usize) -> Option<(String, Option<Natural>)>,
     ) -> Result<(Self, Vec<Wanted>), SourceError> {
-        if options.interval.is_some() && !options.changes {
-            let text = fault("intervals need keys of one column", "name one with --key");
-            return Err(problem(input, "", text));
-        }
         let wishes = wishes(input, options, columns.len())?;
         let mut meanings = Vec::new();
         let mut chosen = Vec::new();

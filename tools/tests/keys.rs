@@ -75,6 +75,7 @@ fn composite_keys_go_out_as_columns_and_come_back() {
     for (name, types) in
         [("b.csv", &["--key-type", "utf8,u32", "--value-type", "u32"][..]), ("b.parquet", &[])]
     {
+        let _ = fs::remove_file(folder.join("b"));
         printed(folder, &["export", "a", "-o", name, "-q"]);
         let build =
             [&["build", name, "-o", "b", "-q", "--key", "chrom,pos", "--value", "depth"], types].concat();
@@ -120,7 +121,18 @@ fn wrong_composite_keys_get_one_sentence() {
         ),
         (&["build", "calls.csv", "-o", "x", "--key", "chrom,no"], "no column \"no\""),
         (
-            &["build", "calls.csv", "-o", "x", "--key", "pos,depth", "--key-type", "u8,u8"],
+            &[
+                "build",
+                "calls.csv",
+                "-o",
+                "x",
+                "--key",
+                "pos,depth",
+                "--key-type",
+                "u8,u8",
+                "--value-type",
+                "none",
+            ],
             "row 6, column \"pos\": 300 does not fit u8 (0 to 255)",
         ),
         (
@@ -194,7 +206,7 @@ fn shorter_keys_say_that_they_are() {
         assert!(printed(folder, &["inspect", name]).contains("approximate: about "));
         let json: serde_json::Value =
             serde_json::from_str(&printed(folder, &["--json", "inspect", name])).expect("is JSON");
-        assert!(json["approximate"].as_f64().is_some_and(|rate| rate < 0.1), "{json}");
+        assert!(json["approximate"].as_f64().is_some_and(|rate| rate < 0.2), "{json}");
         printed(folder, &["fsck", name, "-q"]);
         fs::write(folder.join("c.csv"), format!("op,h,n\nput,{},9\n", digits(7))).expect("writes");
         for refused_one in [
