@@ -140,7 +140,9 @@ class Pandas:
 
         pieces = [_pyarrow(part).to_pandas() for part in parts]
         series = pieces[0] if len(pieces) == 1 else pandas.concat(pieces, ignore_index=True)
-        series = pandas.Series(series, name=getattr(self.keys, "name", None))
+        # A frame may have a column that is called so.
+        name = None if isinstance(self.keys, pandas.DataFrame) else getattr(self.keys, "name", None)
+        series = pandas.Series(series, name=name)
         if self.index is not None:
             series.index = self.index
         return series

@@ -25,7 +25,7 @@ impl<'py> Options<'_, 'py> {
         self.0.get_item(name)?.filter(|value| !value.is_none()).map(|value| value.extract()).transpose()
     }
 
-    fn flag(&self, name: &str) -> PyResult<bool> {
+    pub(crate) fn flag(&self, name: &str) -> PyResult<bool> {
         Ok(self.get(name)?.unwrap_or(false))
     }
 

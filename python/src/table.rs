@@ -196,7 +196,7 @@ impl Table {
     /// Returns whether answers may be wrong for absent keys, and the share of these that are found, if it is known.
     #[getter]
     fn approximate(&self) -> PyResult<(bool, Option<f64>)> {
-        let found = self.index().approximate().map_err(|error| reading(Error::from(error)))?;
+        let found = self.index().approximate().map_err(|error| reading(&Error::from(error)))?;
         Ok((found.is_some(), found.and_then(|found| found.rate)))
     }
 

@@ -66,6 +66,8 @@ pub struct Schema {
     pub has_sides: bool,
     /// True if the keys are in order.
     pub is_sorted: bool,
+    /// True if keys begin intervals, and the first field of each value is the last key of its interval.
+    pub is_interval: bool,
     /// Number of different keys, at most, if they are shorter than those they stand for.
     pub approximate: Option<u64>,
 }

@@ -64,6 +64,7 @@ impl rows::Projection for Projection {
             has_right_keys: false,
             has_sides: false,
             is_sorted: self.keeps_order(),
+            is_interval: false,
             approximate,
         })
     }

@@ -44,6 +44,8 @@ pub(super) struct Names {
     pub value_logical: String,
     /// Number of different keys, if they are shorter than those they stand for.
     pub approximate: Option<u64>,
+    /// Keys begin intervals.
+    pub is_interval: bool,
 }
 
 impl<'a> Relation<'a> {
@@ -171,6 +173,7 @@ impl<'a> Relation<'a> {
             }
         }
         let meta = index.meta().map_err(|source| Self::damaged(index, "META", source))?;
+        let is_interval = index.ends().map_err(|source| Self::damaged(index, "META", source))?.is_some();
         let approximate = index.approximate().map_err(|source| Self::damaged(index, "META", source))?;
         Ok(Names {
             key: meta.key_name,
@@ -178,6 +181,7 @@ impl<'a> Relation<'a> {
             key_logical: meta.key_logical,
             value_logical: meta.value_logical,
             approximate: approximate.map(|found| found.distinct),
+            is_interval,
         })
     }
 
@@ -266,6 +270,7 @@ impl<'a> Relation<'a> {
             has_right_keys: false,
             has_sides: false,
             is_sorted: true,
+            is_interval: names.is_interval,
             approximate: names.approximate,
         })
     }

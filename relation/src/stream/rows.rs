@@ -310,7 +310,7 @@ pub fn reduce<'a>(
 ) -> Result<Answer<'a>, RelationError> {
     input.check_exact(&options)?;
     let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
-    let mut schema = input.schema()?;
+    let mut schema = Schema { is_interval: false, ..input.schema()? };
     let record = Record::of(input.value_type(), &schema.values.logical);
     let is_any = matches!(operation, Reduction::Count | Reduction::First);
     let meaning = Meaning::new(input.value_type(), &schema.values.logical);

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::chunk::{Chunk, Field, Schema};
 use crate::error::RelationError;
 use pleach::{Key as _, KeyType, ValueType};
-use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
+use pleach_builder::source::{Intervals, Schema as FileSchema, Source, SourceError};
 use pleach_builder::storage::{MemoryStorage, RealStorage, Storage, UnnamedStorage};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
 use pleach_format::record::{self, FieldKind, Record};
@@ -66,7 +66,8 @@ impl Answer<'_> {
     ) -> Result<Summary, RelationError> {
         let (value_type, value_name, value_logical) = value_type(&self.schema)?;
         let file_schema = FileSchema {
-            interval: None,
+            // A selection of disjoint intervals is disjoint.
+            interval: self.schema.is_interval.then_some(Intervals::Disjoint),
             derived: None,
             approximate: self.schema.approximate,
             key_type: self.schema.key_type,

@@ -214,6 +214,7 @@ impl<'a> Inputs<'a> {
             Operator::Product => (true, false),
         };
         (schema.key_type, schema.values.value_type) = left.types();
+        schema.is_interval = false;
         // Keys of a product are the left ones.
         let of_right = right_schema.approximate.filter(|_| operator != Operator::Product);
         if schema.approximate.is_some() || of_right.is_some() {

@@ -3,8 +3,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::{Index, Verify};
+use pleach_builder::source::Derived;
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
+use pleach_format::logical::part_type;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format, Header, InputOptions, Interval, NullCounts, Nulls, open_stream};
@@ -27,6 +29,9 @@ const LOGICAL: [&str; 12] = [
     "hex:5",
     "dna2:canonical",
 ];
+
+/// Types of the parts of composite keys, one for all.
+const PARTS: [&str; 8] = ["u8", "u32", "i16", "u128", "utf8", "bytes", "date", "ipv4"];
 
 fn options(choices: &[u8; 6]) -> InputOptions {
     let logical = |choice: usize| Logical::of_name(LOGICAL[choice % LOGICAL.len()]);
@@ -61,7 +66,7 @@ fn options(choices: &[u8; 6]) -> InputOptions {
     );
     InputOptions {
         format: Some(format),
-        key: columns[choices[1] as usize % 5].map(str::to_owned),
+        key: columns[choices[1] as usize % columns.len()].map(str::to_owned),
         value: columns[choices[2] as usize % columns.len()].map(str::to_owned),
         key_type: key_types[choices[3] as usize % key_types.len()],
         value_type: value_types[choices[4] as usize % value_types.len()],
@@ -81,6 +86,8 @@ fn options(choices: &[u8; 6]) -> InputOptions {
         value_name: None,
         nulls: [Nulls::Error, Nulls::Skip, Nulls::Fill("0".to_owned())][meant / 7 % 3].clone(),
         null_counts: NullCounts::default(),
+        derived: [None, None, Some(Derived::Hash), Some(Derived::Prefix)][choices[4] as usize / 64],
+        part_types: if how & 4 != 0 { part_type(PARTS[meant % PARTS.len()]).into_iter().collect() } else { vec![] },
         interval: (choices[4] & 0xe0 == 0xe0)
             .then(|| Interval { end: Some("1".to_owned()), is_exclusive: how & 8 != 0 }),
     }

@@ -59,7 +59,7 @@ fn logical(text: &str, choice: u8) {
         let own = Meaning::new("i64", text);
         assert!(matching(&own, &own).is_some() && ratio(&logical, &logical).is_some());
     }
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 19] = [
         "date",
         "date[ms]",
         "time[s]",
@@ -76,9 +76,12 @@ fn logical(text: &str, choice: u8) {
         "hex:40",
         "dna2",
         "dna2:canonical",
+        "composite<a: u8, b: u16>",
+        "composite<a: utf8, b: i64 \"Timestamp(Second, None)\", c: bytes>",
+        "composite<a: u128 \"Ip\", b: i16, c: utf8>",
     ];
     let name = NAMES[choice as usize % NAMES.len()];
-    means(&Logical::of_name(name).expect("a name"), text, choice);
+    means(&Logical::of_name(name).unwrap_or_else(|| Logical::of_meta(name)), text, choice);
 }
 
 fuzz_target!(|data: &[u8]| {
