@@ -335,10 +335,11 @@ fn meta_comes_back() {
         value_logical: "Timestamp(Microsecond, None)".into(),
         layout: "lines,spine,packed".into(),
         interval: String::new(),
+        approximate: "500".into(),
     };
     let bytes = meta.encode();
     assert_eq!(Meta::decode(&bytes), meta);
-    assert_eq!(meta.elements(), 4);
+    assert_eq!(meta.elements(), 5);
     assert!(bytes.len().is_multiple_of(8));
     for cut in 0..bytes.len() {
         let _ = Meta::decode(&bytes[..cut]);

@@ -32,6 +32,7 @@ fn names_are_those_of_the_file() {
         value_logical: "e".repeat(17),
         layout: "lines".into(),
         interval: "inclusive".into(),
+        approximate: "7".into(),
     };
     assert_eq!(Meta::decode(&meta.encode()), meta);
     assert!(record::Record::is_meant("record<") && !record::Record::is_meant("Date32"));

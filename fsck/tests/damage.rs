@@ -230,6 +230,7 @@ fn long_records_are_looked_at_one_by_one() {
         value_logical: text(7),
         layout: text(0),
         interval: String::new(),
+        approximate: String::new(),
     };
     let whole = naive::build(&[(1u64, 2u64)], &meta, true);
     assert_eq!(check_bytes(&whole), []);

@@ -224,7 +224,8 @@ def test_composite_keys(tmp_path):
     # It comes back: structs build the same file.
     pl.build(index.to_arrow(), tmp_path / "d.pleach")
     assert pl.open(tmp_path / "d.pleach").to_arrow().equals(index.to_arrow())
-    done = pl.rebuild(path, pa.table({"op": ["del"], "name": ["a"], "shift": [0], "day": [days[0]], "n": [None]}))
+    gone = {"op": ["del"], "name": ["a"], "shift": [0], "day": [days[0]], "n": pa.array([None], pa.uint32())}
+    done = pl.rebuild(path, pa.table(gone))
     assert done.dels == 1 and index.refresh() and ("a", 0, days[0]) not in index
     with pytest.raises(pl.TypesError, match="give its 3 parts"):
         index.get_many([("a", 1)])

@@ -81,7 +81,7 @@ impl From<Verify> for pleach::Verify {
 pub enum Command {
     /// Build a file from tables: CSV, TSV, Parquet, Arrow, NumPy or raw binary
     #[command(long_about = help::BUILD, after_help = help::BUILD_EXAMPLES)]
-    Build(BuildArgs),
+    Build(Box<BuildArgs>),
     /// Look keys up
     #[command(long_about = help::GET, after_help = help::GET_EXAMPLES)]
     Get(GetArgs),

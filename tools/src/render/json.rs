@@ -17,6 +17,15 @@ pub fn int(number: u64) -> Value {
     Value::String(number.to_string())
 }
 
+/// Returns the share of absent keys that are found: `true` if it is not known, `false` if there are none.
+pub fn approximate(found: Option<Approximate>) -> Value {
+    match found {
+        None => false.into(),
+        Some(Approximate { rate: Some(rate), .. }) => rate.into(),
+        Some(Approximate { rate: None, .. }) => true.into(),
+    }
+}
+
 /// Returns a document on one line.
 pub fn line(document: Map<String, Value>) -> String {
     escaped(&Value::Object(document).to_string())
@@ -46,14 +55,5 @@ mod tests {
         assert!(json.chars().all(|letter| !is_obeyed(letter)), "{json}");
         assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), Value::String(text.to_owned()));
         assert!(json.contains("é\u{1F333}"), "{json}");
-    }
-}
-
-/// Returns the share of absent keys that are found: `true` if it is not known, `false` if there are none.
-pub fn approximate(found: Option<Approximate>) -> Value {
-    match found {
-        None => false.into(),
-        Some(Approximate { rate: Some(rate), .. }) => rate.into(),
-        Some(Approximate { rate: None, .. }) => true.into(),
     }
 }
