@@ -573,6 +573,7 @@ impl Index {
         self.is_trusted.store(true, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn verified(&self) -> Option<Verified<'_>> {
         let touched = self.touched.as_ref().filter(|_| !self.is_trusted.load(Ordering::Relaxed))?;
         Some(Verified { header: &self.header, bytes: self.bytes(), touched, storage: Some(&self.storage) })

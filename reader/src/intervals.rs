@@ -19,6 +19,8 @@ use std::fmt;
 const CHUNK: usize = 4096;
 /// Values whose cache misses overlap.
 const AHEAD: usize = 64;
+/// Bytes that are copied of a value that is no longer, at once: a constant, which takes no call.
+const SHORT: usize = 32;
 
 /// The intervals of an open file.
 #[derive(Clone, Copy)]
@@ -123,7 +125,14 @@ impl<K: Key> Intervals<'_, K> {
         keys: &[K],
         mut take: impl FnMut(usize, u64, &[u8]),
     ) -> Result<usize, ReadError> {
-        let mut ranks = vec![0; keys.len().min(CHUNK)];
+        // A few keys need no memory.
+        let (mut few, mut many) = ([0; AHEAD], Vec::new());
+        let ranks = if keys.len() <= AHEAD {
+            &mut few[..]
+        } else {
+            many.resize(keys.len().min(CHUNK), 0);
+            &mut many[..]
+        };
         let mut count = 0;
         for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
             let (first, ranks) = (chunk * CHUNK, &mut ranks[..keys.len()]);
@@ -144,16 +153,7 @@ impl<K: Key> Intervals<'_, K> {
                 Values::Column(typed, column) => {
                     let to = Tuples { ranks: &mut *ranks, ..Tuples::default() };
                     typed.near_batch(Near::Floor, keys, to)?;
-                    let mut value = Vec::new();
-                    for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
-                        ranks.iter().for_each(|&rank| column.prefetch(rank));
-                        for (at, &rank) in (part * AHEAD..).zip(ranks) {
-                            value.clear();
-                            value.extend_from_slice(column.get_in_place(rank)?.unwrap_or_default());
-                            pass(at, rank, &value);
-                        }
-                    }
-                    column.check_mapping()?;
+                    values(column, ranks, pass)?;
                 }
             }
         }
@@ -169,6 +169,34 @@ impl<K: Key> Intervals<'_, K> {
         self.find_batch(&[key], &mut ranks)?;
         Ok((ranks[0] != u64::MAX).then_some(ranks[0]))
     }
+}
+
+/// Passes copies of the values at ranks, empty past the end. Their cache misses overlap.
+fn values(
+    column: &Column<'_>,
+    ranks: &[u64],
+    mut pass: impl FnMut(usize, u64, &[u8]),
+) -> Result<(), ReadError> {
+    let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT as u64);
+    let mut long = Vec::new();
+    for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
+        ranks.iter().for_each(|&rank| column.prefetch(rank));
+        for (at, &rank) in (part * AHEAD..).zip(ranks) {
+            let value = column.get_in_place(rank)?.unwrap_or_default();
+            match column.guarded(rank).first_chunk::<SHORT>() {
+                Some(bytes) if is_short && !value.is_empty() => {
+                    let short = *bytes;
+                    pass(at, rank, &short[..value.len().min(SHORT)]);
+                }
+                _ => {
+                    long.clear();
+                    long.extend_from_slice(value);
+                    pass(at, rank, &long);
+                }
+            }
+        }
+    }
+    column.check_mapping()
 }
 
 /// Passes the rank and the value of the floor of each key.

@@ -64,7 +64,7 @@ const EDGES: [(&str, &[&str]); 16] = [
 ];
 
 /// Other engines, which only `bench/peers` may use.
-const ENGINES: [&str; 6] = ["heed", "redb", "fst", "ptr_hash", "rocksdb", "lmdb-master-sys"];
+const ENGINES: [&str; 7] = ["heed", "redb", "fst", "ptr_hash", "rocksdb", "lmdb-master-sys", "maxminddb"];
 
 #[test]
 fn data_flows_one_way() {

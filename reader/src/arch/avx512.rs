@@ -116,8 +116,8 @@ impl Simd for Avx512 {
         // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
         unsafe {
             if n > 8 {
-                let [first, second] = lines.map(|line| (1 << Self::below32(line, n, query)) - 1);
-                return first | second << 16;
+                let (first, second) = (Self::below32(lines[0], n, query), Self::below32(lines[1], n, query));
+                return ((1 << first) - 1) | ((1 << second) - 1) << 16;
             }
             let wanted = _mm512_set1_epi32(query.cast_signed());
             let bits = u32::from(_mm512_cmplt_epu32_mask(halves(lines), wanted));
@@ -130,8 +130,8 @@ impl Simd for Avx512 {
         // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
         unsafe {
             if n > 4 {
-                let [first, second] = lines.map(|line| (1 << Self::below64(line, n, query)) - 1);
-                return first | second << 16;
+                let (first, second) = (Self::below64(lines[0], n, query), Self::below64(lines[1], n, query));
+                return ((1 << first) - 1) | ((1 << second) - 1) << 16;
             }
             let wanted = _mm512_set1_epi64(query.cast_signed());
             let bits = u32::from(_mm512_cmplt_epu64_mask(halves(lines), wanted));

@@ -101,6 +101,9 @@ impl FromStr for Isa {
 
 /// Compares words of a line with a query.
 ///
+/// Methods are not called from closures: a closure that is not inlined is compiled without the features, and then each
+/// instruction is a call.
+///
 /// # Safety
 /// The caller of a method guarantees that the calling code is compiled for, and runs on, a CPU with the
 /// features of the implementing type.
@@ -152,15 +155,17 @@ pub trait Simd: Copy + Send + Sync + 'static {
     #[inline(always)]
     unsafe fn below_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
         // SAFETY: the caller guarantees the CPU features.
-        let [first, second] = lines.map(|line| (1 << unsafe { Self::below32(line, n, query) }) - 1);
-        first | second << second_at(4, n)
+        let (first, second) =
+            unsafe { (Self::below32(lines[0], n, query), Self::below32(lines[1], n, query)) };
+        ((1 << first) - 1) | ((1 << second) - 1) << second_at(4, n)
     }
     /// The same of words of 64 bits.
     #[inline(always)]
     unsafe fn below_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
         // SAFETY: the caller guarantees the CPU features.
-        let [first, second] = lines.map(|line| (1 << unsafe { Self::below64(line, n, query) }) - 1);
-        first | second << second_at(8, n)
+        let (first, second) =
+            unsafe { (Self::below64(lines[0], n, query), Self::below64(lines[1], n, query)) };
+        ((1 << first) - 1) | ((1 << second) - 1) << second_at(8, n)
     }
     /// Puts the places of words in one segment into `places`, and prefetches what they lead to. `ONE`: it has units.
     #[inline(always)]

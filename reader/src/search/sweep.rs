@@ -45,8 +45,10 @@ pub(crate) unsafe fn pays<S: Simd, W: Word>(plan: &Plan<'_>, queries: &[W], flip
         return false;
     }
     // SAFETY: the caller guarantees the CPU features of `S`, which `line_of` requires.
-    let lines = unsafe { [first, last].map(|query| descent::line_of::<S, W>(plan, query ^ flip)) };
-    is_close(has_even_grid(plan.header), queries.len() as u64, lines[1].saturating_sub(lines[0]) as u64)
+    let (first, last) = unsafe {
+        (descent::line_of::<S, W>(plan, first ^ flip), descent::line_of::<S, W>(plan, last ^ flip))
+    };
+    is_close(has_even_grid(plan.header), queries.len() as u64, last.saturating_sub(first) as u64)
 }
 
 /// Returns true if `queries` ascending queries over `lines` tuple lines are dense enough for a sweep.
