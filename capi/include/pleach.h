@@ -273,7 +273,8 @@ typedef struct {
   const char *value;
   /*
    Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
-   Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of texts.
+   Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of
+   texts.
    */
   const char *key_type;
   /*

@@ -29,7 +29,8 @@ pub struct pleach_build_options {
     /// Name of the value column; the second by default. Several, separated by commas, make a record.
     pub value: *const c_char,
     /// Type of the keys, such as `u64`, `utf8`, `timestamp[us]`; `cidr` for networks of addresses, which are intervals.
-    /// Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of texts.
+    /// Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of
+    /// texts.
     pub key_type: *const c_char,
     /// Type of the values.
     pub value_type: *const c_char,

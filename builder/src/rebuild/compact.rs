@@ -68,7 +68,8 @@ impl Compacted {
 ///
 /// # Errors
 /// [`BuildError::Base`] or [`BuildError::Damaged`] if a file cannot be read, [`BuildError::Types`] if types
-/// differ, [`BuildError::Approximate`], [`BuildError::ManyFiles`] if they cannot all be open, [`BuildError::Source`] if `files` is empty;
+/// differ, [`BuildError::Approximate`], [`BuildError::ManyFiles`] if they cannot all be open,
+/// [`BuildError::Source`] if `files` is empty;
 /// those of [`build`](crate::build).
 pub fn compact(
     files: &[PathBuf],

@@ -160,7 +160,8 @@ pub type OpenChanges<'a> = dyn FnOnce(&Schema) -> Result<Box<dyn Source>, Source
 ///
 /// # Errors
 /// [`BuildError::Base`] or [`BuildError::Damaged`] if the base cannot be read; [`BuildError::Source`] if the
-/// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`], [`BuildError::Approximate`]; those of publishing and of
+/// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`], [`BuildError::Approximate`];
+/// those of publishing and of
 /// the system.
 pub fn rebuild(
     target: impl AsRef<Path>,

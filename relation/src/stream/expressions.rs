@@ -5,6 +5,7 @@ use super::rows::{self, Bitmap};
 use crate::error::RelationError;
 use crate::expr::{Predicate, Projection, Schema, Tuples};
 use pleach_builder::Column;
+use pleach_format::Logical;
 use pleach_format::Record;
 
 impl From<&chunk::Schema> for Schema {
@@ -54,7 +55,9 @@ impl rows::Projection for Projection {
     fn schema(&self, input: &chunk::Schema) -> Result<chunk::Schema, RelationError> {
         let out = Projection::schema(self);
         let (key_logical, logical) = out.logical;
-        let approximate = input.approximate.filter(|_| key_logical == input.key_logical);
+        let (own, given) = (Logical::of_meta(&key_logical), Logical::of_meta(&input.key_logical));
+        // The keys of the input, unless they were computed.
+        let approximate = input.approximate.filter(|_| own == given);
         Ok(chunk::Schema {
             key_type: out.key_type,
             key_name: out.key_name,
