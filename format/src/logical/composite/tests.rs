@@ -1,3 +1,5 @@
+//! Composite keys: order, texts, prefixes, descriptions.
+
 use super::*;
 
 /// All plain types of parts, and some logical ones.
