@@ -218,6 +218,10 @@ static void composites(void) {
     options.key_type = "utf8,u32";
     options.value_type = "u32";
     OK(pleach_build(&table, 1, "c.pleach", &options));
+    options.key = "pos";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "x.pleach", &options));
+    options.key_type = "u8";
+    FAILS(PLEACH_INPUT, pleach_build(&table, 1, "x.pleach", &options));
     pleach_index *index = open_index("c.pleach");
     pleach_info info;
     OK(pleach_describe(index, &info));

@@ -214,6 +214,10 @@ impl Names<'_> {
             return self.choose_interval(input, options, interval);
         }
         let parts = self.choose_parts(input, options)?;
+        if parts.is_empty() && options.key_type.is_none() && !options.part_types.is_empty() {
+            let text = fault("types of parts need several key columns", "name them, separated by commas");
+            return Err(problem(input, "", text));
+        }
         let fields = self.choose_fields(input, options, parts.len().max(1))?;
         let alone = InputOptions { value: None, ..options.clone() };
         let options = if fields.is_some() { &alone } else { options };

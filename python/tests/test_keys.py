@@ -231,6 +231,9 @@ def test_composite_keys(tmp_path):
         index.get_many([("a", 1)])
     with pytest.raises(pl.TypesError, match="40000 does not fit i16"):
         index.get_many(pa.table({"name": ["a"], "shift": [40000], "day": [days[0]]}))
+    for kind in ["u8", "u32,u32"]:
+        with pytest.raises(pl.InputError, match="types of parts need several key columns"):
+            pl.build(table, tmp_path / "x.pleach", key="shift", key_type=kind)
     with pytest.raises(pl.InputError, match="two columns of the key"):
         pl.build(table, tmp_path / "x.pleach", key=["name", "name"])
 

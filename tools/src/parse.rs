@@ -124,6 +124,8 @@ pub struct BuildKeyType {
     pub parts: Vec<Meaning>,
     /// Keys are texts, of which the file gets shorter ones.
     pub derived: Option<Derived>,
+    /// Why a key of one column cannot have this type.
+    pub alone: Option<Message>,
 }
 
 /// Parses the name of a key type of a build.
@@ -132,22 +134,31 @@ pub fn build_key_type(text: &str) -> Result<BuildKeyType, Message> {
     let derived = Derived::from_name(text);
     if derived.is_some() {
         let of = MeantType { kind: KeyType::Utf8, logical: None };
-        return Ok(BuildKeyType { of, is_network, parts: Vec::new(), derived });
+        return Ok(BuildKeyType { of, is_network, parts: Vec::new(), derived, alone: None });
     }
     let names = logical::type_list(text);
     if let [first, _, ..] = names.as_slice() {
         let parts: Vec<Meaning> = names.iter().map(|name| part_type(name)).collect::<Result<_, _>>()?;
         // The types of its parts decide what the key is.
         let of = meant_key_type(first).unwrap_or(MeantType { kind: KeyType::U64, logical: None });
-        return Ok(BuildKeyType { of, is_network, parts, derived });
+        let message = Message::new("types of parts without parts").at("--key-type");
+        let alone = Some(message.advise("name the columns of a composite key with --key a,b"));
+        return Ok(BuildKeyType { of, is_network, parts, derived, alone });
     }
     match meant_key_type(if is_network { "ip" } else { text }) {
-        Ok(of) => Ok(BuildKeyType { of, is_network, parts: part_type(text).into_iter().collect(), derived }),
+        Ok(of) => Ok(BuildKeyType {
+            of,
+            is_network,
+            parts: part_type(text).into_iter().collect(),
+            derived,
+            alone: None,
+        }),
         Err(refused) => match part_type(text) {
             // Only parts of a key are so narrow.
             Ok(part) => {
                 let of = MeantType { kind: KeyType::U64, logical: None };
-                Ok(BuildKeyType { of, is_network, parts: vec![part], derived })
+                let alone = Some(refused.at("--key-type <T>"));
+                Ok(BuildKeyType { of, is_network, parts: vec![part], derived, alone })
             }
             Err(_) => Err(refused),
         },

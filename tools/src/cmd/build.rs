@@ -92,10 +92,10 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
         let message = Message::new("types of fields without fields").at("--value-type");
         return Err(Failure::usage(message.advise("name the columns of a record with --value a,b")));
     }
-    let types = args.key_type.as_ref().map_or(0, |named| named.parts.len());
-    if types > 1 && !args.key.as_ref().is_some_and(|list| list.contains(',')) {
-        let message = Message::new("types of parts without parts").at("--key-type");
-        return Err(Failure::usage(message.advise("name the columns of a composite key with --key a,b")));
+    if let Some(refused) = args.key_type.as_ref().and_then(|named| named.alone.as_ref())
+        && !args.key.as_ref().is_some_and(|list| list.contains(','))
+    {
+        return Err(Failure::usage(refused.clone()));
     }
     if args.raw.is_some() {
         return Ok(());
