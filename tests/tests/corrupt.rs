@@ -795,7 +795,7 @@ fn newer_foreign_and_stumps_are_told_apart() {
     };
     let minor = u64::from(VERSION_MINOR);
     let others =
-        [(16, 2, 1), (18, 2, minor - 1), (18, 2, minor + 1), (18, 2, 0xFFFF), (24, 8, 1), (24, 8, 1 << 63)];
+        [(16, 2, 1), (18, 2, minor - 1), (18, 2, minor + 1), (18, 2, 0xFFFF), (24, 8, 2), (24, 8, 1 << 63)];
     for (at, width, value) in others {
         let bytes = changed(at, width, value);
         let report = check_bytes(&bytes);
