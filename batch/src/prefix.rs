@@ -5,7 +5,7 @@
 
 use crate::answer::Bound;
 use crate::error::{BatchError, Result};
-use crate::keys::{Keys, Texts};
+use crate::keys::{Copied, Keys, Texts};
 use crate::numbers::Numbers;
 use crate::pool::Pool;
 use crate::table::Table;
@@ -52,27 +52,25 @@ impl Table {
     ) -> Result<()> {
         let (mut low, mut high) = (Vec::with_capacity(first.len()), Vec::with_capacity(first.len()));
         for at in 0..prefixes.len() {
-            let text = if prefixes.is_null(at) { &[] } else { prefixes.get(at) };
+            let text = text_of(prefixes, at);
             let form = self.key_form();
             let found = form.and_then(|form| form.prefix(text).map(|found| (form, found)));
             let Some((form, found)) = found else {
-                let text = format!("the keys are {}, which have no prefixes: give bounds", self.key_name());
+                let held = self.key_text();
+                let text = format!("the keys are {held}, which have no prefixes: give bounds");
                 return Err(BatchError::Refused(text));
             };
-            let is_null = prefixes.is_null(at);
-            let (from, to) =
-                if is_null { (0, 0) } else { found.map_err(|error| refused(form, at, text, error))? };
+            let (from, to) = match prefixes.is_null(at) {
+                true => (0, 0),
+                false => found.map_err(|error| refused(form, at, text, error))?,
+            };
             low.push(from);
             high.push(to);
         }
         if self.key_type().is_bytes() {
-            let bytes = |words: &[u128]| {
-                let mut all = Strings::default();
-                words.iter().for_each(|word| all.push(&word.to_be_bytes()));
-                all
-            };
-            self.bounds(&Keys::Texts(&bytes(&low)), Bound::Lower, first, pool)?;
-            return self.bounds(&Keys::Texts(&bytes(&high)), Bound::Upper, end, pool);
+            let bytes = |words: Vec<u128>| words.into_iter().map(u128::to_be_bytes).collect::<Copied>();
+            self.bounds(&Keys::Texts(&bytes(low)), Bound::Lower, first, pool)?;
+            return self.bounds(&Keys::Texts(&bytes(high)), Bound::Upper, end, pool);
         }
         self.bounds(&Keys::Numbers(Numbers::of(&low)), Bound::Lower, first, pool)?;
         self.bounds(&Keys::Numbers(Numbers::of(&high)), Bound::Upper, end, pool)
@@ -85,9 +83,9 @@ impl Table {
         end: &mut [u64],
         pool: &Pool<'_>,
     ) -> Result<()> {
-        let (mut low, mut behind, mut last) = (Strings::default(), Strings::default(), Vec::new());
+        let (mut low, mut behind, mut last) = (Copied::default(), Copied::default(), Vec::new());
         for at in 0..prefixes.len() {
-            let text = if prefixes.is_null(at) { &[] } else { prefixes.get(at) };
+            let text = text_of(prefixes, at);
             // The last byte of a prefix with an odd number of digits has only its upper half.
             let (own, step) = match self.key_form() {
                 None => (text.to_vec(), 1),
@@ -96,7 +94,7 @@ impl Table {
                     None => digits(text).ok_or_else(|| refused(form, at, text, TextError::Form))?,
                 },
             };
-            low.push(&own);
+            low.push(&[&own]);
             let is_free = |(place, &byte): (usize, &u8)| {
                 byte.checked_add(if place + 1 == own.len() { step } else { 1 }).is_some()
             };
@@ -107,20 +105,18 @@ impl Table {
                 // No string is behind all that begin so.
                 None => last.push(at),
             }
-            behind.push(&next);
+            behind.push(&[&next]);
         }
         self.bounds(&Keys::Texts(&low), Bound::Lower, first, pool)?;
         self.bounds(&Keys::Texts(&behind), Bound::Lower, end, pool)?;
         last.into_iter().for_each(|at| end[at] = self.len());
         Ok(())
     }
+}
 
-    fn key_name(&self) -> String {
-        match self.key_form() {
-            Some(form) => form.noun(),
-            None => self.key_type().to_string(),
-        }
-    }
+/// Returns a prefix; that of a null is empty.
+fn text_of(prefixes: &dyn Texts, at: usize) -> &[u8] {
+    if prefixes.is_null(at) { &[] } else { prefixes.get(at) }
 }
 
 /// Returns the bytes of some digits, and the distance to those behind: 16 if the last byte has only one digit.
@@ -145,38 +141,4 @@ fn refused(form: Form, at: usize, text: &[u8], error: TextError) -> BatchError {
         "no key begins with prefix {at}, \"{shown}\", as it is {noun}: {}",
         form.advice(error)
     ))
-}
-
-/// Byte strings, one after the other.
-struct Strings {
-    data: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Default for Strings {
-    fn default() -> Self {
-        Self { data: Vec::new(), ends: vec![0] }
-    }
-}
-
-impl Strings {
-    fn push(&mut self, bytes: &[u8]) {
-        self.data.extend_from_slice(bytes);
-        self.ends.push(self.data.len());
-    }
-}
-
-impl pleach::Queries for Strings {
-    fn len(&self) -> usize {
-        self.ends.len() - 1
-    }
-    fn get(&self, index: usize) -> &[u8] {
-        &self.data[self.ends[index]..self.ends[index + 1]]
-    }
-}
-
-impl Texts for Strings {
-    fn is_null(&self, _: usize) -> bool {
-        false
-    }
 }

@@ -38,7 +38,7 @@ use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use pleach_format::version::APPROXIMATE;
 use pleach_format::version::MAGIC;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
-use pleach_format::{FormatError, Header, Meaning, offset_in};
+use pleach_format::{FormatError, Header, Logical, Meaning, offset_in};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -652,7 +652,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let logical = Meaning::new(header.key_type, &meta.key_logical).logical;
         let says = Approximate::of(&logical, &meta.approximate, header.tuples).is_some();
         let is_flagged = header.superblock.reader_features.get() & APPROXIMATE != 0;
-        if is_flagged != says || meta.approximate.is_empty() == says {
+        let is_always = matches!(logical, Logical::Hash64(_) | Logical::Prefix(_));
+        if is_flagged != says || meta.approximate.is_empty() == says || is_always && !says {
             let wanted = "the number of different keys, with the feature, for keys that are shorter";
             // This text comes from the file, so it is escaped.
             let shown: String = meta.approximate.chars().take(80).flat_map(char::escape_debug).collect();

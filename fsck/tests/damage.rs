@@ -279,3 +279,28 @@ fn progress_is_told_and_can_stop_the_check() {
     assert!(report.cancelled && report.blocks < 10, "{} blocks", report.blocks);
     fs::remove_file(&path).expect("removed");
 }
+
+/// Hashes and prefixes are told as such, and nothing else is.
+#[test]
+fn approximate_keys_are_told() {
+    let file = |key_logical: &str, approximate: &str| {
+        let meta = pleach_format::meta::Meta {
+            key_logical: key_logical.to_owned(),
+            approximate: approximate.to_owned(),
+            ..Default::default()
+        };
+        check_bytes(&naive::build(&[(1u64, 2u64), (5, 6)], &meta, false))
+    };
+    for (key_logical, approximate) in
+        [("Hash64", "2"), ("Hash64(3)", "2"), ("Hex(12)", "2"), ("Hex(12)", ""), ("", "")]
+    {
+        assert_eq!(file(key_logical, approximate), [], "{key_logical} {approximate}");
+    }
+    for (key_logical, approximate) in [("Hash64", ""), ("", "2"), ("Hash64", "x"), ("Hash64", "-1")] {
+        let found = file(key_logical, approximate);
+        assert!(
+            found.iter().any(|finding| finding.code == Code::Meta),
+            "{key_logical} {approximate}: {found:?}"
+        );
+    }
+}

@@ -100,10 +100,11 @@ pub fn extension_metadata(logical: &Logical) -> Option<HashMap<String, String>> 
 }
 
 /// Reports whether Arrow arrays hold the texts of this type, since Arrow does not know what its words mean. Composite
-/// keys are structs.
+/// keys are structs; hashes and prefixes are the words themselves, since no text gives them back.
 #[must_use]
 pub fn is_text_in_arrow(logical: &Logical) -> bool {
-    let is_other = matches!(logical, Logical::Uuid | Logical::Composite(_));
+    let is_other =
+        matches!(logical, Logical::Uuid | Logical::Composite(_) | Logical::Hash64(_) | Logical::Prefix(_));
     logical.form().is_some_and(|form| !form.is_signed()) && !is_other
 }
 
@@ -116,7 +117,7 @@ pub fn extension_of(field: &Field) -> Option<Logical> {
         TEXTS => Logical::of_meta(metadata.get(EXTENSION.1)?),
         _ => return None,
     };
-    logical.form().is_some().then_some(logical)
+    (logical == Logical::Uuid || is_text_in_arrow(&logical)).then_some(logical)
 }
 
 /// Returns the kind of strings of `bytes` bytes each: `bytesN`, unless N is 0 or more than a type allows.

@@ -76,7 +76,10 @@ impl Eq for NullCounts {}
 
 /// Reports whether an empty field of text is a null of this column, and not an empty string.
 pub(crate) fn is_empty_null(target: Target) -> bool {
-    !target.kind.is_bytes() || target.form.is_some_and(|form| form != Form::Hex)
+    match target.form {
+        Some(form) => form != Form::Hex && !form.is_verbatim(),
+        None => !target.kind.is_bytes(),
+    }
 }
 
 /// Appends `count` copies of the text that stands for nulls.

@@ -10,8 +10,9 @@ use std::fmt;
 /// optional spaces and tabs around them, and optionally a point followed by zeros only. Floats are whatever
 /// Rust's parser accepts (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
 pub(crate) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
-    let text = trim(field);
-    if text.is_empty() {
+    let is_verbatim = target.form.is_some_and(Form::is_verbatim);
+    let text = if is_verbatim { field } else { trim(field) };
+    if text.is_empty() && !is_verbatim {
         return Err(TextProblem::Missing);
     }
     if let Some(form) = target.form {

@@ -70,7 +70,8 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
     match out {
         Column::Bytes(out) if let Some(form) = target.form.filter(|_| valid) => {
             let problem = |error| StringProblem::NotANumber(TextProblem::Meaning(form, error));
-            match form.element(trim(string)).map_err(problem)? {
+            let text = if form.is_verbatim() { string } else { trim(string) };
+            match form.element(text).map_err(problem)? {
                 Element::Bytes(bytes) => {
                     check(&bytes, false, target)?;
                     out.push(&bytes);

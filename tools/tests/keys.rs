@@ -233,3 +233,57 @@ fn shorter_keys_say_that_they_are() {
     };
     assert_eq!(exact["approximate"], false);
 }
+
+/// Texts are taken as they are by builds, changes and queries alike: blanks, tabs, nothing at all.
+#[test]
+fn texts_of_shorter_keys_are_taken_as_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (key_type, name) in [("hash64", "h"), ("prefix:auto", "p")] {
+        fs::write(folder.join("t.tsv"), "k\tn\n a\t1\na\t2\na \t3\n\t4\na\\tb\t5\n\\\\\t6\n")
+            .expect("writes");
+        let build = ["build", "t.tsv", "-o", name, "--key-type", key_type, "--value-type", "u32", "-q"];
+        printed(folder, &build);
+        let values = |keys: &[&str]| {
+            let lines = printed(folder, &[&["get", name][..], keys].concat());
+            lines
+                .lines()
+                .map(|line| line.rsplit('\t').next().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(values(&[" a", "a", "a ", ""]), ["1", "2", "3", "4"], "{key_type}");
+        fs::write(folder.join("c.tsv"), "op\tk\tn\nput\t a\t11\nput\ta \t13\nput\t\t14\nput\ta\\tb\t15\n")
+            .expect("writes");
+        printed(folder, &["rebuild", name, "--apply", "c.tsv", "--approximate", "-q"]);
+        assert_eq!(values(&[" a", "a", "a ", ""]), ["11", "2", "13", "14"], "{key_type}");
+        assert_eq!(printed(folder, &["range", name, "..", "..", "--count"]), "6\n", "{key_type}");
+    }
+}
+
+/// A table of hashes or prefixes has these, and never texts that would be hashed or cut again.
+#[test]
+fn shorter_keys_go_out_as_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::write(folder.join("t.csv"), "k,n\nalpha,1\nalphabet,2\nbeta,3\n").expect("writes");
+    for (key_type, name) in [("hash64", "h"), ("prefix:auto", "p")] {
+        let build = ["build", "t.csv", "-o", name, "--key-type", key_type, "--value-type", "u32", "-q"];
+        printed(folder, &build);
+        let words = printed(folder, &["range", name, "..", "..", "--raw-values"]);
+        for table in ["t.arrow", "t.parquet"] {
+            printed(folder, &["export", name, "-o", table, "--force", "-q"]);
+            printed(folder, &["build", table, "-o", "again", "-q"]);
+            assert_eq!(printed(folder, &["range", "again", "..", ".."]), words, "{key_type} by {table}");
+            assert!(printed(folder, &["inspect", "again"]).contains(if name == "h" {
+                "u64 \"k\""
+            } else {
+                "utf8 \"k\""
+            }));
+        }
+    }
+    // Prefixes of texts are cut as keys are.
+    assert_eq!(printed(folder, &["range", "p", "--prefix", "alphabetical", "--count"]), "1\n");
+    assert_eq!(printed(folder, &["range", "p", "--prefix", "al", "--count"]), "2\n");
+    let explained = pleach(folder, &["join", "p", "p", "--approximate", "--explain"]);
+    assert!(String::from_utf8_lossy(&explained.stderr).contains("approximate: equal keys may stand for"));
+}

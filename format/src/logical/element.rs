@@ -135,14 +135,17 @@ impl Form {
         }
     }
 
-    /// Returns the bytes with which keys begin that have the first parts of a text; `None` unless keys are composite
-    /// and stored as byte strings.
+    /// Returns the bytes with which the keys of a text begin: those that have its parts, if keys are composite and
+    /// stored as byte strings, or its first letters. `None` for all other types.
     ///
     /// # Errors
-    /// [`TextError`], which says why no key has such parts.
+    /// [`TextError`], which says why no key begins so.
     pub fn byte_prefix(self, text: &[u8]) -> Option<Result<Vec<u8>, TextError>> {
         match self {
             Self::Composite(parts) if !parts.is_number() => Some(parts.byte_prefix(text)),
+            Self::Letters(count) => {
+                Some(lossy::first_letters(text, count).map(<[u8]>::to_vec).ok_or(TextError::Form))
+            }
             _ => None,
         }
     }

@@ -219,7 +219,21 @@ impl Form {
 
     /// Returns an example of a valid text, for messages.
     #[must_use]
-    pub const fn example(self) -> &'static str {
+    pub fn example(self) -> String {
+        match self {
+            Self::Composite(parts) => parts.example(),
+            of_one => of_one.example_of_one().to_owned(),
+        }
+    }
+
+    /// Reports whether texts are taken as they are: with blanks around them, and also if they are empty.
+    #[must_use]
+    pub const fn is_verbatim(self) -> bool {
+        matches!(self, Self::Hash(_) | Self::Letters(_))
+    }
+
+    /// Returns an example of a text that is not of several parts.
+    pub(super) const fn example_of_one(self) -> &'static str {
         match self {
             Self::Days | Self::Date => "2024-01-01",
             Self::Time(Unit::Second) => "12:00:00",
@@ -237,8 +251,7 @@ impl Form {
             Self::Network(_) => "192.0.2.0/24 or 2001:db8::/32",
             Self::Bases(_) => "ACGT",
             Self::Hex | Self::Digits(_) => "5baa61e4",
-            Self::Hash(_) | Self::Letters(_) => "UTF-8",
-            Self::Composite(_) => "its parts, separated by commas",
+            Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => "any text",
         }
     }
 
@@ -248,15 +261,12 @@ impl Form {
         let example = self.example();
         match error {
             TextError::Parts | TextError::Form if let Self::Composite(parts) = self => {
-                format!(
-                    "give its {} parts, separated by commas, such as {}",
-                    parts.all().len(),
-                    parts.example()
-                )
+                format!("give its {} parts, separated by commas, such as {example}", parts.all().len())
             }
             TextError::Form => match self {
                 Self::Bases(_) => "use the bases A C G T alone".to_owned(),
                 Self::Hex | Self::Digits(_) => "use the digits 0 to 9 and a to f alone".to_owned(),
+                Self::Hash(_) | Self::Letters(_) => "use UTF-8".to_owned(),
                 _ => format!("use {example}"),
             },
             TextError::Family => {

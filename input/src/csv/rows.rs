@@ -12,6 +12,7 @@ use crate::strings;
 use crate::text::{self, RETURN, TextReader};
 use memchr::{memchr, memrchr};
 use pleach_builder::{Chunk, Column, Op, Schema, Source, SourceError};
+use pleach_format::logical::Form;
 
 /// Bytes per read call, and of the buffer unless a row is longer.
 const READ_BYTES: usize = 2 << 20;
@@ -254,8 +255,15 @@ impl Text {
             self.null_counts.fill(1);
             return Ok(());
         }
+        let mut string = field;
+        let is_text = matches!(out, Column::Bytes(_)) || target.form.is_some_and(Form::is_verbatim);
+        if is_text && !self.dialect.quotes && memchr(b'\\', field).is_some() {
+            plain.clear();
+            unescape(field, plain);
+            string = plain;
+        }
         if !matches!(out, Column::Bytes(_)) {
-            let word = parse(field, target)
+            let word = parse(string, target)
                 .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
             match out {
                 Column::U32(words) => words.push(word as u32),
@@ -264,12 +272,6 @@ impl Text {
                 Column::None | Column::Bytes(_) => {}
             }
             return Ok(());
-        }
-        let mut string = field;
-        if !self.dialect.quotes && memchr(b'\\', field).is_some() {
-            plain.clear();
-            unescape(field, plain);
-            string = plain;
         }
         if target.form.is_some() {
             return strings::append(std::iter::once(string), true, target, out)
