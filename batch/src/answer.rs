@@ -2,7 +2,7 @@
 
 use crate::convert::{FromNumbers, PIECE, Piece};
 use crate::error::{BatchError, Result};
-use crate::keys::{Keys, Next, Part, Texts};
+use crate::keys::{Keys, Part, Texts};
 use crate::numbers::Numbers;
 use crate::pool::Pool;
 use crate::room::{Room, Shared};
@@ -521,7 +521,7 @@ impl Table {
             let searched = task.values.fill(at, count, |ranks| {
                 match bound {
                     Bound::Lower => strings.lower_bound_batch(&part, ranks),
-                    Bound::Upper => strings.lower_bound_batch(&Next::of(&part), ranks),
+                    Bound::Upper => strings.lower_bound_batch(&part.next(), ranks),
                 }?;
                 (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
                 Ok(0)

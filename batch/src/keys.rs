@@ -77,29 +77,55 @@ impl Queries for Part<'_> {
     }
 }
 
-/// The smallest string above each string of a part: the string and a zero byte.
-pub(crate) struct Next {
+/// Byte strings that were copied, one after the other. None of them is null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Next {
-    pub(crate) fn of(part: &Part<'_>) -> Self {
-        let mut next = Self { bytes: Vec::new(), ends: vec![0] };
-        for at in 0..part.count {
-            next.bytes.extend_from_slice(part.get(at));
-            next.bytes.push(0);
-            next.ends.push(next.bytes.len());
-        }
-        next
+impl Default for Copied {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: vec![0] }
     }
 }
 
-impl Queries for Next {
+impl Copied {
+    /// Adds a string that is made of these pieces.
+    pub fn push(&mut self, pieces: &[&[u8]]) {
+        pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece));
+        self.ends.push(self.bytes.len());
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for Copied {
+    fn from_iter<I: IntoIterator<Item = T>>(strings: I) -> Self {
+        let mut all = Self::default();
+        strings.into_iter().for_each(|string| all.push(&[string.as_ref()]));
+        all
+    }
+}
+
+impl Queries for Copied {
     fn len(&self) -> usize {
         self.ends.len() - 1
     }
     fn get(&self, index: usize) -> &[u8] {
         &self.bytes[self.ends[index]..self.ends[index + 1]]
+    }
+}
+
+impl Texts for Copied {
+    fn is_null(&self, _: usize) -> bool {
+        false
+    }
+}
+
+impl Part<'_> {
+    /// Returns the smallest string above each string: the string and a zero byte.
+    pub(crate) fn next(&self) -> Copied {
+        let mut next = Copied::default();
+        (0..self.count).for_each(|at| next.push(&[self.get(at), &[0]]));
+        next
     }
 }

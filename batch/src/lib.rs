@@ -57,7 +57,7 @@ mod tests;
 pub use answer::{Bound, Found, Values};
 pub use error::{BatchError, Result};
 pub use gather::{Column, Gathered};
-pub use keys::{Keys, Texts};
+pub use keys::{Copied, Keys, Texts};
 pub use nulls::Nulls;
 pub use numbers::{Lane, LaneType, Numbers};
 pub use parsed::Parsed;

@@ -109,6 +109,11 @@ impl Table {
         self.record.as_ref()
     }
 
+    /// Returns the type of the keys, for messages.
+    pub(crate) fn key_text(&self) -> String {
+        self.key.to_string()
+    }
+
     /// Adds the path of the file to an error.
     pub(crate) fn failed(&self, error: impl Into<Error>) -> BatchError {
         BatchError::Pleach(error.into().at(self.index.path()))
@@ -132,7 +137,7 @@ impl Table {
                 "convert them, as no float is an integer key"
             }
         };
-        let (given, held) = (keys.name().to_owned(), self.key.to_string());
+        let (given, held) = (keys.name().to_owned(), self.key_text());
         Err(BatchError::Keys { given, held, advice })
     }
 }

@@ -2,9 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
-use pleach::Queries;
 use pleach_batch::arrow::ArrowKeys;
-use pleach_batch::{Bound, Found, Keys, Pool, Table, Texts, Values};
+use pleach_batch::{Bound, Copied, Found, Keys, Pool, Table, Values};
 use pleach_builder::{BuildOptions, Silent};
 use pleach_format::logical::{Composite, Element, Form, Logical, part_type, type_list};
 use pleach_input::{Format, InputOptions};
@@ -43,24 +42,6 @@ fn text(name: &str, numbers: &mut Numbers) -> String {
 
 fn quoted(text: &str) -> String {
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
-/// Texts of a batch.
-struct Lines<'a>(&'a [String]);
-
-impl Queries for Lines<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-    fn get(&self, index: usize) -> &[u8] {
-        self.0[index].as_bytes()
-    }
-}
-
-impl Texts for Lines<'_> {
-    fn is_null(&self, _: usize) -> bool {
-        false
-    }
 }
 
 fn order(one: &[Element], other: &[Element]) -> Ordering {
@@ -118,7 +99,8 @@ fn check(types: &str, rows: &[Vec<String>], folder: &std::path::Path) {
     let queries: Vec<String> = texts.iter().cloned().chain(strangers).collect();
     let pool = Pool::current();
     let count = queries.len();
-    let parsed = table.parsed(&Lines(&queries)).expect("are keys").expect("texts mean keys");
+    let parsed =
+        table.parsed(&queries.iter().collect::<Copied>()).expect("are keys").expect("texts mean keys");
     let lower = |key: &[Element]| sorted.partition_point(|(own, _)| order(own, key).is_lt());
     let upper = |key: &[Element]| sorted.partition_point(|(own, _)| order(own, key).is_le());
     let ask = |keys: &Keys<'_>| {
@@ -169,7 +151,7 @@ fn check(types: &str, rows: &[Vec<String>], folder: &std::path::Path) {
             |parts: &Vec<String>| parts[..kept].iter().map(|part| quoted(part)).collect::<Vec<_>>().join(",");
         let prefixes: Vec<String> = rows.iter().map(cut).collect();
         let (mut first, mut end) = (vec![0; prefixes.len()], vec![0; prefixes.len()]);
-        table.prefix(&Lines(&prefixes), &mut first, &mut end, &pool).expect("answers");
+        table.prefix(&prefixes.iter().collect::<Copied>(), &mut first, &mut end, &pool).expect("answers");
         for (at, prefix) in prefixes.iter().enumerate() {
             let prefix = parts.elements(prefix.as_bytes()).expect("are elements");
             let is_in = |own: &[Element]| match (own.last(), prefix.last()) {
@@ -234,7 +216,8 @@ fn prefixes_of_single_keys() {
         let table = built(format!("k,v\n{csv}"), &options, &folder.path().join("one.pleach"));
         let prefixes: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
         let (mut first, mut end) = (vec![0; prefixes.len()], vec![0; prefixes.len()]);
-        let answer = table.prefix(&Lines(&prefixes), &mut first, &mut end, &Pool::current());
+        let answer =
+            table.prefix(&prefixes.iter().collect::<Copied>(), &mut first, &mut end, &Pool::current());
         answer.map(|()| first.into_iter().zip(end).collect::<Vec<_>>()).map_err(|error| error.to_string())
     };
     let texts = ask("utf8", &["", "5b", "5baa", "5bb", "ff", "g"]);
@@ -245,6 +228,18 @@ fn prefixes_of_single_keys() {
     assert_eq!(digits, Ok(vec![(0, 12), (3, 8), (4, 7), (10, 12), (0, 2)]));
     let networks = ask("ipv4", &["10.0.0.0/16", "0.0.0.0/0", "255.255.255.255"]);
     assert_eq!(networks, Ok(vec![(0, 2), (0, 4), (3, 4)]));
+    // Letters beyond those of a key say nothing.
+    let derived = InputOptions {
+        key_type: Some(pleach::KeyType::Utf8),
+        derived: Some(pleach_builder::source::Derived::Prefix),
+        ..InputOptions::default()
+    };
+    let cut =
+        built("k,v\nalpha,1\nalphabet,2\nbeta,3\n".to_owned(), &derived, &folder.path().join("p.pleach"));
+    let (mut first, mut end) = ([0; 4], [0; 4]);
+    let prefixes = ["al", "alphabetical", "", "c"].into_iter().collect::<Copied>();
+    cut.prefix(&prefixes, &mut first, &mut end, &Pool::current()).expect("answers");
+    assert_eq!((first, end), ([0, 1, 0, 3], [2, 2, 3, 3]));
     for (name, prefix, words) in [
         ("hex", "5g", "no key begins with prefix 1, \"5g\""),
         ("ipv4", "10.0.0.1/8", "bits behind its length"),

@@ -1,7 +1,6 @@
 //! Keys that are shorter than those they stand for: hashes of texts, and the shortest prefixes.
 
-use pleach::Queries;
-use pleach_batch::{Found, Keys, Pool, Table, Texts, Values};
+use pleach_batch::{Copied, Found, Keys, Pool, Table, Values};
 use pleach_builder::rebuild::{self, CompactOptions, RebuildOptions};
 use pleach_builder::source::{Derived, Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Chunk, Column, Silent, Strings};
@@ -41,23 +40,6 @@ impl Source for Rows {
     }
 }
 
-struct Lines<'a>(&'a [String]);
-
-impl Queries for Lines<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-    fn get(&self, index: usize) -> &[u8] {
-        self.0[index].as_bytes()
-    }
-}
-
-impl Texts for Lines<'_> {
-    fn is_null(&self, _: usize) -> bool {
-        false
-    }
-}
-
 fn texts(all: &[String]) -> Column {
     let mut strings = Strings::default();
     all.iter().for_each(|text| strings.push(text.as_bytes()));
@@ -73,14 +55,14 @@ fn built(keys: Column, derived: Derived, path: &Path) -> Result<Table, BuildErro
 /// Returns how many of these keys are found; checks the values of those with a row.
 fn found(table: &Table, keys: &[String], has_rows: bool) -> usize {
     let (mut values, mut is_found) = (vec![0; keys.len()], vec![false; keys.len()]);
-    let parsed = table.parsed(&Lines(keys)).expect("are keys");
+    let parsed = table.parsed(&keys.iter().collect::<Copied>()).expect("are keys");
     let mut ask = |keys: &Keys<'_>| {
         let to = &mut Values::U32(&mut values);
         table.get(keys, to, &mut Found::Bools(&mut is_found), &Pool::current()).expect("answers")
     };
     let count = match &parsed {
         Some(parsed) => parsed.with(ask),
-        None => ask(&Keys::Texts(&Lines(keys))),
+        None => ask(&Keys::Texts(&keys.iter().collect::<Copied>())),
     };
     if has_rows {
         assert!(is_found.iter().all(|&found| found));

@@ -13,7 +13,7 @@ use pleach_format::{KeyType, Logical};
 const CHUNK_TUPLES: usize = 1 << 15;
 
 /// A function of a column of keys.
-type Map<'a> = Box<dyn Fn(&Column) -> Column + Send + 'a>;
+type Map<'a> = Box<dyn Fn(Column) -> Column + Send + 'a>;
 
 /// A source with other keys.
 pub(crate) struct Mapped<'a> {
@@ -37,8 +37,7 @@ impl Source for Mapped<'_> {
         let inner = self.source.schema();
         let mut held = Chunk::new(inner.key_type, inner.value_type);
         self.source.next_chunk(&mut held, tuples_max)?;
-        let keys = (self.map)(&held.keys);
-        *chunk = Chunk { keys, ..held };
+        *chunk = Chunk { keys: (self.map)(held.keys), ..held };
         Ok(())
     }
 
@@ -57,22 +56,22 @@ pub(crate) fn schema(given: &Schema, derived: Derived) -> Schema {
 }
 
 /// Returns the hashes of texts.
-pub(crate) fn hashes(keys: &Column) -> Column {
+pub(crate) fn hashes(keys: Column) -> Column {
     match keys {
         Column::Bytes(strings) => Column::U128(strings.iter().map(hash128).collect()),
         // Sources of hashes themselves, which tests are.
-        keys => keys.clone(),
+        keys => keys,
     }
 }
 
 /// Returns hashes turned by a byte.
-pub(crate) fn turned(keys: &Column) -> Column {
-    Column::U128(words(keys).iter().map(|word| word.rotate_left(8)).collect())
+pub(crate) fn turned(keys: Column) -> Column {
+    Column::U128(words(&keys).iter().map(|word| word.rotate_left(8)).collect())
 }
 
 /// Returns the upper halves of hashes.
-pub(crate) fn upper_halves(keys: &Column) -> Column {
-    Column::U64(words(keys).iter().map(|word| (word >> 64) as u64).collect())
+pub(crate) fn upper_halves(keys: Column) -> Column {
+    Column::U64(words(&keys).iter().map(|word| (word >> 64) as u64).collect())
 }
 
 fn words(keys: &Column) -> &[u128] {
@@ -190,8 +189,8 @@ impl Shape {
     }
 
     /// Returns the keys of texts.
-    pub(crate) fn cut(self, keys: &Column) -> Column {
-        let Column::Bytes(strings) = keys else { return keys.clone() };
+    pub(crate) fn cut(self, keys: Column) -> Column {
+        let Column::Bytes(strings) = keys else { return keys };
         let cut = |text| first_letters(text, self.count).unwrap_or(text);
         let (Some(form), true) = (self.logical().form(), self.are_digits) else {
             let mut all = Strings::default();

@@ -10,7 +10,7 @@ use crate::options::{BuildOptions, Summary};
 use crate::publish::{Descent, Output, Publication};
 use crate::rebuild::base::Base;
 use crate::rebuild::compact::source_of;
-use crate::source::{Column, Derived, Intervals, Schema, Source};
+use crate::source::{Derived, Intervals, Schema, Source};
 use crate::storage::Storage;
 use pleach_format::{FormatError, KeyType, Logical};
 use std::path::Path;
@@ -111,11 +111,11 @@ impl Stages<'_> {
     fn of_prefixes(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
         let given = source.schema().clone();
         let plain = Schema { derived: None, interval: None, ..given.clone() };
-        let (base, sorted) = self.sorted(&mut Mapped::new(source, plain, Box::new(Clone::clone)))?;
+        let (base, sorted) = self.sorted(&mut Mapped::new(source, plain, Box::new(|keys| keys)))?;
         let shape = lossy::shape(&mut *source_of(&base, &base.schema()?)?)?;
         let schema = shape.schema(&given);
         let mut inner = source_of(&base, &base.schema()?)?;
-        let cut = Box::new(move |keys: &Column| shape.cut(keys));
+        let cut = Box::new(move |keys| shape.cut(keys));
         let written = self.write(&mut Mapped::new(&mut *inner, schema, cut))?;
         Ok(as_read(written, &sorted))
     }

@@ -5,7 +5,7 @@
 
 use crate::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
 use crate::chunk::CHUNK_BYTES;
-use crate::kind::{Kind, Target, Wanted, empty};
+use crate::kind::{Kind, Target, Wanted, bounds, empty};
 use crate::logical::Natural;
 use crate::names::Names;
 use crate::options::InputOptions;
@@ -296,14 +296,4 @@ fn put<'a>(
         (_, Column::None | Column::U128(_)) => {}
     }
     Ok(())
-}
-
-fn bounds(kind: FieldKind) -> String {
-    match kind {
-        FieldKind::U8 => format!("u8 (0 to {})", u8::MAX),
-        FieldKind::U16 => format!("u16 (0 to {})", u16::MAX),
-        FieldKind::I8 => format!("i8 ({} to {})", i8::MIN, i8::MAX),
-        FieldKind::I16 => format!("i16 ({} to {})", i16::MIN, i16::MAX),
-        other => other.to_string(),
-    }
 }

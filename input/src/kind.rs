@@ -2,6 +2,7 @@
 
 use pleach_builder::{Column, Strings};
 use pleach_format::logical::{Form, Logical, Ratio};
+use pleach_format::record::FieldKind;
 use pleach_format::{Key, KeyType, ValueType};
 
 /// Meaning of the words or byte strings of a column.
@@ -170,5 +171,16 @@ pub(crate) fn empty(target: Target) -> Column {
         Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
         kind if kind.is_bytes() => Column::Bytes(Strings::default()),
         _ => Column::U64(Vec::new()),
+    }
+}
+
+/// Returns the type of a field and, if it is narrow, its bounds, for messages.
+pub(crate) fn bounds(kind: FieldKind) -> String {
+    match kind {
+        FieldKind::U8 => format!("u8 (0 to {})", u8::MAX),
+        FieldKind::U16 => format!("u16 (0 to {})", u16::MAX),
+        FieldKind::I8 => format!("i8 ({} to {})", i8::MIN, i8::MAX),
+        FieldKind::I16 => format!("i16 ({} to {})", i16::MIN, i16::MAX),
+        other => other.to_string(),
     }
 }

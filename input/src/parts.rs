@@ -5,7 +5,7 @@
 //! bytes of a part are those of its word, the most significant one first.
 
 use crate::choose::choose_key;
-use crate::kind::{Target, Wanted};
+use crate::kind::{Target, Wanted, bounds};
 use crate::logical::Natural;
 use crate::names::Names;
 use crate::options::InputOptions;
@@ -20,6 +20,8 @@ use pleach_format::{KeyType, Logical};
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
     composite: Composite,
+    /// Type of the keys.
+    key_type: KeyType,
     /// Type as which the first part is read.
     pub(crate) first: KeyType,
     name: String,
@@ -66,13 +68,13 @@ impl Parts {
             Names::Named(_) => columns.iter().map(|&index| names.field(index)).collect::<Vec<_>>().join(","),
             Names::Numbered(_) => "key".to_owned(),
         };
-        Ok((Self { composite, first: first.unwrap_or(KeyType::U64), name }, chosen))
+        let key_type = KeyType::from_name(&composite.parts().key_words()).unwrap_or(KeyType::Bytes);
+        Ok((Self { composite, key_type, first: first.unwrap_or(KeyType::U64), name }, chosen))
     }
 
     /// Stores the key in the schema of an input.
     pub(crate) fn describe(&self, schema: &mut Schema) {
-        let words = self.composite.parts().key_words();
-        schema.key_type = KeyType::from_name(&words).unwrap_or(KeyType::Bytes);
+        schema.key_type = self.key_type;
         schema.key_name.clone_from(&self.name);
         schema.key_logical = self.composite.to_string();
     }
@@ -87,9 +89,8 @@ impl Parts {
         others: &[Column],
         labels: &[&str],
     ) -> Result<(), SourceError> {
-        let key_type = KeyType::from_name(&self.composite.parts().key_words()).unwrap_or(KeyType::Bytes);
         let parts = self.composite.parts();
-        let first = std::mem::replace(keys, Column::for_key(key_type));
+        let first = std::mem::replace(keys, Column::for_key(self.key_type));
         let columns: Vec<&Column> = std::iter::once(&first).chain(others).collect();
         let mut key = Vec::new();
         for row in 0..first.len() {
@@ -191,11 +192,9 @@ fn put(part: Part, column: &Column, row: usize, is_last: bool, out: &mut Vec<u8>
                 _ => (FieldKind::U16, false),
             };
             let number = if is_signed { i64::from(word) - (1 << 31) } else { word.into() };
-            let low = if is_signed { -(1_i64 << (8 * bytes - 1)) } else { 0 };
-            let moved = number - low;
+            let moved = number + if is_signed { 1_i64 << (8 * bytes - 1) } else { 0 };
             if moved < 0 || moved >> (8 * bytes) != 0 {
-                let high = low + (1 << (8 * bytes)) - 1;
-                return Err(format!("{number} does not fit {kind} ({low} to {high})"));
+                return Err(format!("{number} does not fit {}", bounds(kind)));
             }
             out.extend_from_slice(&moved.to_be_bytes()[8 - bytes..]);
         }

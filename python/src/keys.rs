@@ -2,9 +2,9 @@
 
 use crate::errors::{batch, exception};
 use crate::numpy::{Elements, Memory, input};
-use pleach::{KeyType, Queries};
+use pleach::KeyType;
 use pleach_batch::arrow::ArrowKeys;
-use pleach_batch::{Keys, Lane, Numbers, Parsed, Table, Texts};
+use pleach_batch::{Copied, Keys, Lane, Numbers, Parsed, Table};
 use pleach_format::logical::{Logical, Ratio, Unit};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -19,26 +19,6 @@ pub(crate) enum Batch {
     Copied(Copied),
     /// Keys that were read from texts.
     Parsed(Parsed),
-}
-
-/// Byte strings that were copied.
-pub(crate) struct Copied {
-    data: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Queries for Copied {
-    fn len(&self) -> usize {
-        self.ends.len() - 1
-    }
-    fn get(&self, index: usize) -> &[u8] {
-        &self.data[self.ends[index]..self.ends[index + 1]]
-    }
-}
-impl Texts for Copied {
-    fn is_null(&self, _: usize) -> bool {
-        false
-    }
 }
 
 impl Batch {
@@ -141,8 +121,7 @@ fn copied(
     bytes: usize,
     mut put: impl FnMut(&[u8], &mut Vec<u8>) -> Option<()>,
 ) -> PyResult<Batch> {
-    let mut all = Copied { data: Vec::new(), ends: Vec::with_capacity(memory.len + 1) };
-    all.ends.push(0);
+    let (mut all, mut string) = (Copied::default(), Vec::new());
     let mut raw = vec![0u8; bytes];
     for at in 0..memory.len {
         let start = (memory.start as *const u8).wrapping_offset(memory.stride * at.cast_signed());
@@ -150,10 +129,11 @@ fn copied(
         // numbers copies, so other threads may write to them.
         let numbers = unsafe { Numbers::new(start, bytes, 1, Lane::U8, false) };
         numbers.read(0, &mut raw);
-        if put(&raw, &mut all.data).is_none() {
+        string.clear();
+        if put(&raw, &mut string).is_none() {
             return Err(input(format!("key {at} is not a text: it has a code that is no character")));
         }
-        all.ends.push(all.data.len());
+        all.push(&[&string]);
     }
     Ok(Batch::Copied(all))
 }

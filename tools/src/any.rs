@@ -15,6 +15,7 @@ use crate::render::text::{put_datum_json, put_meant, put_meant_json, unescaped};
 use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed, Value, Word};
 use pleach_format::logical::{Element, Form, TextError, with_article};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -76,11 +77,7 @@ impl<'a> Any<'a> {
     pub fn parse(&self, text: &[u8]) -> Result<AnyKey, Message> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key {
-            let plain = match form {
-                Form::Composite(_) => unescaped(text).unwrap_or_else(|| text.to_vec()),
-                _ => text.to_vec(),
-            };
-            return meant_key(*form, key_type, &plain).map_err(|error| {
+            return meant_key(*form, key_type, &plain(*form, text)).map_err(|error| {
                 let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
                 let message = Message::new(format!("'{shown}' is not {} key", with_article(name)));
                 message.because(Message::of(&form.advice(error)))
@@ -130,7 +127,7 @@ impl<'a> Any<'a> {
     pub fn prefix(&self, prefix: &str) -> Result<Range<u64>, Failure> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key
-            && let Some(found) = form.prefix(prefix.as_bytes())
+            && let Some(found) = form.prefix(&plain(*form, prefix.as_bytes()))
         {
             let (low, high) = found.map_err(|error| {
                 let message = Message::new(format!("no {name} key begins with '{prefix}'"));
@@ -143,7 +140,7 @@ impl<'a> Any<'a> {
             return Ok(self.lower_bound(&key(low))?..self.upper_bound(&key(high))?);
         }
         if let Some((form, name)) = &self.meant.key
-            && let Some(found) = form.byte_prefix(prefix.as_bytes())
+            && let Some(found) = form.byte_prefix(&plain(*form, prefix.as_bytes()))
         {
             let prefix = found.map_err(|error| {
                 let message = Message::new(format!("no {name} key begins with '{prefix}'"));
@@ -187,8 +184,8 @@ impl<'a> Any<'a> {
     /// Returns the ranks of the keys that begin with the parts of a text; `None` if keys are not composite, or if the
     /// text has all parts.
     pub fn first_parts(&self, text: &str) -> Result<Option<Range<u64>>, Failure> {
-        let Some(Form::Composite(parts)) = self.key_form() else { return Ok(None) };
-        match parts.elements(text.as_bytes()) {
+        let Some(form @ Form::Composite(parts)) = self.key_form() else { return Ok(None) };
+        match parts.elements(&plain(form, text.as_bytes())) {
             Ok(elements) if elements.len() < parts.all().len() => self.prefix(text).map(Some),
             _ => Ok(None),
         }
@@ -407,6 +404,14 @@ fn bounds_on<K: Key, V: Value>(
         }
     }
     Ok(())
+}
+
+/// Returns the text of a key without the escapes with which such texts are printed.
+fn plain(form: Form, text: &[u8]) -> Cow<'_, [u8]> {
+    match form {
+        Form::Composite(_) => unescaped(text).map_or(Cow::Borrowed(text), Cow::Owned),
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// Parses the key of a text in its logical form.

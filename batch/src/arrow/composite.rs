@@ -1,7 +1,7 @@
 //! Composite keys as struct arrays: their parts are columns.
 
 use super::arrays::{meant_field, numbers, strings, texts};
-use super::types::logical_type;
+use super::types::{field_type, key_type, logical_type};
 use crate::error::BatchError;
 use crate::gather::Gathered;
 use crate::parsed::Parsed;
@@ -11,8 +11,10 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
+use pleach::KeyType;
 use pleach_builder::{Chunk, Column, SourceError};
 use pleach_format::logical::{Composite, Element, Logical, Meaning};
+use pleach_format::record::FieldKind;
 use pleach_input::InputOptions;
 use std::sync::Arc;
 
@@ -69,23 +71,11 @@ fn structs(composite: &Composite, keys: &ArrayRef) -> Result<ArrayRef, ArrowErro
     Ok(Arc::new(StructArray::try_new(Fields::from(fields), arrays, keys.nulls().cloned())?))
 }
 
-/// Returns the Arrow type of the words of a part, and their bytes; `None` for strings of any length.
+/// Returns the Arrow type of the words of a part, and their bytes; `None` for strings and for 128 bits.
 fn words_of(meaning: &Meaning) -> (DataType, Option<usize>) {
-    match meaning.words.as_str() {
-        "u8" => (DataType::UInt8, Some(1)),
-        "u16" => (DataType::UInt16, Some(2)),
-        "u32" => (DataType::UInt32, Some(4)),
-        "u64" => (DataType::UInt64, Some(8)),
-        "u128" => (DataType::FixedSizeBinary(16), None),
-        "i8" => (DataType::Int8, Some(1)),
-        "i16" => (DataType::Int16, Some(2)),
-        "i32" => (DataType::Int32, Some(4)),
-        "i64" => (DataType::Int64, Some(8)),
-        "utf8" => (DataType::LargeUtf8, None),
-        words => match pleach::KeyType::from_name(words) {
-            Some(pleach::KeyType::Fixed(bytes)) => (DataType::FixedSizeBinary(bytes.into()), None),
-            _ => (DataType::LargeBinary, None),
-        },
+    match (FieldKind::from_name(&meaning.words), KeyType::from_name(&meaning.words)) {
+        (Some(FieldKind::Bytes(_)) | None, held) => (key_type(held.unwrap_or(KeyType::Bytes)), None),
+        (Some(number), _) => (field_type(number), Some(number.bytes())),
     }
 }
 

@@ -290,7 +290,7 @@ impl Part {
     const fn example(self) -> &'static str {
         match self.form() {
             Some(Form::Ip) => "192.0.2.1",
-            Some(form) => form.example(),
+            Some(form) => form.example_of_one(),
             None => match self {
                 Self::Utf8 => "abc",
                 Self::Bytes | Self::Fixed(_) => "00ff",

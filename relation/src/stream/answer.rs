@@ -37,6 +37,30 @@ pub(super) enum Produced {
     Runs(Box<Runs>),
 }
 
+/// Takes the next pieces of work, two for each thread.
+pub(super) fn next_pieces<P>(
+    mut next: impl FnMut() -> Result<Option<P>, RelationError>,
+) -> Result<Vec<P>, RelationError> {
+    pleach_builder::pool::ready();
+    let mut pieces = Vec::new();
+    while pieces.len() < rayon::current_num_threads() * 2
+        && let Some(piece) = next()?
+    {
+        pieces.push(piece);
+    }
+    Ok(pieces)
+}
+
+/// Does pieces of work on all threads; `None` if there are none.
+pub(super) fn produced<P: Sync>(
+    pieces: &[P],
+    produce: impl Fn(&P) -> Result<Produced, RelationError> + Sync,
+) -> Result<Option<Vec<Produced>>, RelationError> {
+    let all: Vec<Result<Produced, RelationError>> = pieces.par_iter().map(&produce).collect();
+    let all: Vec<Produced> = all.into_iter().collect::<Result<_, _>>()?;
+    Ok((!all.is_empty()).then_some(all))
+}
+
 /// The answer of an operator, evaluated when its chunks are requested.
 pub struct Answer<'a> {
     pub(super) schema: Schema,

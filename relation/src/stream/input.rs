@@ -13,10 +13,12 @@ use crate::expr::{self, Point};
 use pleach::{Index, KeyType, ReadError, ValueType};
 use pleach_builder::rescale::Rescale;
 use pleach_builder::{Column, Strings};
+use pleach_format::approximate::Approximate;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
+use pleach_format::interval::Ends;
 use pleach_format::section::Tag;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{FormatError, Short, Word, line};
+use pleach_format::{FormatError, Meaning, Short, Word, line};
 use std::ops::Range;
 
 /// A sorted relation: an index file, or columns.
@@ -173,15 +175,16 @@ impl<'a> Relation<'a> {
             }
         }
         let meta = index.meta().map_err(|source| Self::damaged(index, "META", source))?;
-        let is_interval = index.ends().map_err(|source| Self::damaged(index, "META", source))?.is_some();
-        let approximate = index.approximate().map_err(|source| Self::damaged(index, "META", source))?;
+        let ends = Ends::of(index.key_type(), index.value_type(), &meta.value_logical, &meta.interval);
+        let logical = Meaning::new(index.key_type(), &meta.key_logical).logical;
+        let approximate = Approximate::of(&logical, &meta.approximate, index.len());
         Ok(Names {
             key: meta.key_name,
             value: meta.value_name,
             key_logical: meta.key_logical,
             value_logical: meta.value_logical,
             approximate: approximate.map(|found| found.distinct),
-            is_interval,
+            is_interval: ends.is_some(),
         })
     }
 
@@ -275,11 +278,13 @@ impl<'a> Relation<'a> {
         })
     }
 
-    /// Refuses keys that are shorter than those they stand for, unless `options` permit them.
-    pub(super) fn check_exact(&self, options: &StreamOptions<'_>) -> Result<(), RelationError> {
-        match self.schema()?.approximate {
+    /// Does the same as [`Relation::schema`], but refuses keys that are shorter than those they stand for, unless
+    /// `options` permit them.
+    pub(super) fn exact_schema(&self, options: &StreamOptions<'_>) -> Result<Schema, RelationError> {
+        let schema = self.schema()?;
+        match schema.approximate {
             Some(_) if !options.approximate => Err(RelationError::Approximate { input: self.name() }),
-            _ => Ok(()),
+            _ => Ok(schema),
         }
     }
 

@@ -5,7 +5,7 @@
 //! order, wherever chunks end. Sums of integers are held in 128 bits until their key ends: only a total that
 //! does not fit is refused.
 
-use super::answer::{Answer, Produced, Producer, Wanted};
+use super::answer::{Answer, Produced, Producer, Wanted, next_pieces};
 use super::chunk::{Chunk, Schema};
 use super::columns::take;
 use super::device::{Device, Task, answered_by, checked};
@@ -144,13 +144,7 @@ impl One<'_> {
 
 impl Producer for One<'_> {
     fn next(&mut self, _: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
-        pleach_builder::pool::ready();
-        let mut ranges = Vec::new();
-        while ranges.len() < rayon::current_num_threads() * 2
-            && let Some(range) = self.range()?
-        {
-            ranges.push(range);
-        }
+        let ranges = next_pieces(|| self.range())?;
         let this = &*self;
         let chunks: Vec<Result<Chunk, RelationError>> = ranges
             .par_iter()
@@ -308,9 +302,8 @@ pub fn reduce<'a>(
     operation: Reduction,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    input.check_exact(&options)?;
     let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
-    let mut schema = Schema { is_interval: false, ..input.schema()? };
+    let mut schema = Schema { is_interval: false, ..input.exact_schema(&options)? };
     let record = Record::of(input.value_type(), &schema.values.logical);
     let is_any = matches!(operation, Reduction::Count | Reduction::First);
     let meaning = Meaning::new(input.value_type(), &schema.values.logical);

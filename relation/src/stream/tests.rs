@@ -606,7 +606,7 @@ fn answers_of_any_size_are_counted() {
     assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
     // A result that exceeds a limit is refused with its size; one that only might is not.
     fn sized(both: Relation<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
-        check_size(&Inputs::new(both, both, operator)?, operator, limit)
+        check_size(&Inputs::new(both, both, operator, &StreamOptions::default())?, operator, limit)
     }
     let refused = |operator, limit| sized(many, operator, limit).map_err(|error| error.to_string());
     assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));

@@ -1,6 +1,8 @@
 //! Operators of two inputs: sets, joins, products.
 
-use super::answer::{Answer, Kept, Produced, Producer, TUPLES_MAX, Wanted, chunk_or_positions};
+use super::answer::{
+    Answer, Kept, Produced, Producer, TUPLES_MAX, Wanted, chunk_or_positions, next_pieces, produced,
+};
 use super::chunk::Schema;
 use super::columns::NONE;
 use super::cut::{Operator, Piece, Pieces};
@@ -15,7 +17,6 @@ use crate::rules::{How, SetOperation, SetRule};
 use pleach_builder::rescale::Rescale;
 use pleach_format::Meaning;
 use pleach_format::logical::matching;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,20 +33,8 @@ struct Two<'a> {
 
 impl Producer for Two<'_> {
     fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
-        pleach_builder::pool::ready();
-        let mut pieces = Vec::new();
-        while pieces.len() < rayon::current_num_threads() * 2
-            && let Some(piece) = self.pieces.next(wanted == Wanted::Count)?
-        {
-            pieces.push(piece);
-        }
-        if pieces.is_empty() {
-            return Ok(None);
-        }
-        let this = &*self;
-        let produced: Vec<Result<Produced, RelationError>> =
-            pieces.par_iter().map(|piece| this.produce(piece, wanted)).collect();
-        produced.into_iter().collect::<Result<_, _>>().map(Some)
+        let pieces = next_pieces(|| self.pieces.next(wanted == Wanted::Count))?;
+        produced(&pieces, |piece| self.produce(piece, wanted))
     }
 
     fn done(&self) -> u64 {
@@ -153,11 +142,7 @@ fn two<'a>(
     operator: Operator,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    if operator != Operator::Product {
-        left.check_exact(&options)?;
-        right.check_exact(&options)?;
-    }
-    let inputs = Inputs::new(left, right, operator)?;
+    let inputs = Inputs::new(left, right, operator, &options)?;
     let answer = start(&inputs, operator, options)?;
     check_size(&inputs, operator, TUPLES_MAX)?;
     Ok(answer)
@@ -176,8 +161,15 @@ impl<'a> Inputs<'a> {
         mut left: Relation<'a>,
         mut right: Relation<'a>,
         operator: Operator,
+        options: &StreamOptions<'_>,
     ) -> Result<Self, RelationError> {
-        let (mut schema, right_schema) = (left.schema()?, right.schema()?);
+        // A product compares no keys.
+        let (mut schema, right_schema) = match operator {
+            Operator::Product => (left.schema()?, right.schema()?),
+            Operator::Set(..) | Operator::Join(_) => {
+                (left.exact_schema(options)?, right.exact_schema(options)?)
+            }
+        };
         if operator != Operator::Product {
             let here = Meaning::new(left.key_type(), &schema.key_logical);
             let there = Meaning::new(right.key_type(), &right_schema.key_logical);

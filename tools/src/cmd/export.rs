@@ -156,7 +156,7 @@ fn write_any(
         }
         if let Some((keys, values)) = &columns {
             let parts = match (&composite, keys) {
-                (Some(composite), Some(keys)) => Gathered::of_parts(composite, keys).map_err(no_parts)?,
+                (Some(composite), Some(keys)) => Gathered::of_parts(composite, keys)?,
                 _ => Vec::new(),
             };
             let keys = keys.iter().filter(|_| composite.is_none()).chain(&parts);
@@ -175,12 +175,6 @@ fn composite(index: &Index, meta: &Meta) -> Option<Composite> {
         Logical::Composite(composite) => Some(composite),
         _ => None,
     }
-}
-
-/// Makes the error for a key that is not one of its composite type.
-fn no_parts(_: usize) -> OutputError {
-    let message = Message::new("a key does not have the parts of its type");
-    OutputError::Unfit(message.advise("run pleach fsck, or export with --raw-values"))
 }
 
 /// Returns the bytes of a datum, if it is a string.

@@ -1,6 +1,7 @@
 //! Columns of any type that are gathered for a table.
 
-use super::table::Numbers;
+use super::table::{Numbers, OutputError};
+use crate::message::Message;
 use pleach::{Datum, FieldKind, FieldValue, Key, KeyType, Record, ValueType};
 use pleach_builder::{Column, Strings};
 use pleach_format::logical::{Composite, Element, Meaning};
@@ -90,8 +91,8 @@ impl Gathered {
         }
     }
 
-    /// Makes a column of each part of composite keys; the row of the first key that is none if the file is damaged.
-    pub fn of_parts(composite: &Composite, keys: &Self) -> Result<Vec<Self>, usize> {
+    /// Makes a column of each part of composite keys; refuses a key without the parts of its type, of a damaged file.
+    pub fn of_parts(composite: &Composite, keys: &Self) -> Result<Vec<Self>, OutputError> {
         let mut columns: Vec<Self> =
             composite.columns().iter().map(|(_, meaning)| Self::of_part(meaning)).collect();
         let parts = composite.parts();
@@ -103,9 +104,11 @@ impl Gathered {
                 Datum::Bytes(bytes) => parts.split(&bytes),
                 _ => None,
             };
-            for (column, element) in columns.iter_mut().zip(&elements.ok_or(row)?) {
-                column.push_element(element);
-            }
+            let elements = elements.ok_or_else(|| {
+                let message = Message::new("a key does not have the parts of its type");
+                OutputError::Unfit(message.advise("run pleach fsck, or give --raw-values"))
+            })?;
+            columns.iter_mut().zip(&elements).for_each(|(column, element)| column.push_element(element));
         }
         Ok(columns)
     }

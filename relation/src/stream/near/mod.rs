@@ -15,7 +15,9 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use super::answer::{Answer, Kept, Produced, Producer, TUPLES_MAX, Wanted, chunk_or_positions};
+use super::answer::{
+    Answer, Kept, Produced, Producer, TUPLES_MAX, Wanted, chunk_or_positions, next_pieces, produced,
+};
 use super::columns::{NONE, append};
 use super::cut::Operator;
 use super::input::Relation;
@@ -27,7 +29,6 @@ use crate::error::RelationError;
 use crate::rules::{AsOf, How};
 use pleach_builder::Column;
 use pleach_format::Meaning;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,20 +50,8 @@ struct Near<'a> {
 
 impl Producer for Near<'_> {
     fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
-        pleach_builder::pool::ready();
-        let mut pieces = Vec::new();
-        while pieces.len() < rayon::current_num_threads() * 2
-            && let Some(piece) = self.windows.next(wanted == Wanted::Count)?
-        {
-            pieces.push(piece);
-        }
-        if pieces.is_empty() {
-            return Ok(None);
-        }
-        let this = &*self;
-        let produced: Vec<Result<Produced, RelationError>> =
-            pieces.par_iter().map(|piece| this.produce(piece, wanted)).collect();
-        produced.into_iter().collect::<Result<_, _>>().map(Some)
+        let pieces = next_pieces(|| self.windows.next(wanted == Wanted::Count))?;
+        produced(&pieces, |piece| self.produce(piece, wanted))
     }
 
     fn done(&self) -> u64 {
@@ -201,9 +190,7 @@ fn checked<'a>(
     if let Some(device) = options.device {
         return Err(RelationError::NoDevice { what: format!("{join}s"), device: device.name() });
     }
-    left.check_exact(options)?;
-    right.check_exact(options)?;
-    let mut inputs = Inputs::new(left, right, Operator::Join(how))?;
+    let mut inputs = Inputs::new(left, right, Operator::Join(how), options)?;
     let schema = &mut inputs.schema;
     schema.has_right_keys = schema.right.is_some();
     let (key_type, meaning) = (schema.key_type, Meaning::new(schema.key_type, &schema.key_logical));

@@ -99,6 +99,9 @@ impl<'a> Job<'a> {
     /// Writes the answer to its destination.
     pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         self.explain(&[answer.plan().to_owned()]);
+        if answer.schema().approximate.is_some() {
+            self.explain(&["approximate: equal keys may stand for different ones".to_owned()]);
+        }
         self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
     }
 
@@ -343,10 +346,7 @@ impl Columns {
         let keys = Gathered::of_keys(self.schema.key_type, &chunk.keys);
         let meaning = Meaning::new(self.schema.key_type, &self.schema.key_logical);
         let mut columns = match &meaning.logical {
-            Logical::Composite(composite) => Gathered::of_parts(composite, &keys).map_err(|_| {
-                let message = Message::new("a key does not have the parts of its type");
-                OutputError::Unfit(message.advise("run pleach fsck on the inputs"))
-            })?,
+            Logical::Composite(composite) => Gathered::of_parts(composite, &keys)?,
             _ => vec![keys],
         };
         columns.extend(self.values.iter().flat_map(|value| Self::columns_of(value, chunk)));
