@@ -9,6 +9,7 @@ use crate::columns;
 use crate::error::BuildError;
 use crate::job::{Extras, Job, with_lanes};
 use crate::lines::Lines;
+use crate::once::Once;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::parallel;
@@ -290,12 +291,14 @@ struct Emit<'a> {
     sorted_input: bool,
 }
 
-/// Sizes that are known once all lines have been packed.
+/// What is known once all lines have been packed.
 #[derive(Default)]
 struct Totals {
     tuples: u64,
     key_bytes: u64,
     value_bytes: u64,
+    /// The values, if each of them is stored once.
+    once: Option<Once>,
 }
 
 impl Emit<'_> {
@@ -306,6 +309,7 @@ impl Emit<'_> {
         let mut writer = ShortWriter::<W, B>::new(job.setting(plan, masked));
         let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
         let mut totals = Totals::default();
+        let mut once = Once::new(job.options, job.schema.value_type);
         let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
         self.sorted.each(&mut |key, value| {
             keys.push(W::from_u128(self.coder.word(key)));
@@ -313,6 +317,11 @@ impl Emit<'_> {
             totals.tuples += 1;
             totals.key_bytes += key.len() as u64;
             totals.value_bytes += value.len() as u64;
+            if let Some(held) = &mut once
+                && !held.add(value)?
+            {
+                once = None;
+            }
             match &mut ends {
                 None => ends = Some((key.to_vec(), key.to_vec())),
                 Some((_, last)) => {
@@ -328,6 +337,8 @@ impl Emit<'_> {
             Ok(())
         })?;
         writer.append(Columns { keys: &keys[..], values: &values[..] })?;
+        let element_bytes = job.schema.value_type.bytes();
+        totals.once = once.and_then(|once| once.decided(totals.tuples, totals.value_bytes, element_bytes));
         match writer.finish()? {
             Finished::Full(lines) => self.complete::<W, B>(&lines, &totals, ends),
             Finished::Four(lines) => self.complete::<u32, B>(&lines, &totals, ends),
@@ -349,7 +360,7 @@ impl Emit<'_> {
         job.finish(lines, extras, self.rows, self.sorted_input, self.sorted.runs)
     }
 
-    fn sections(&self, totals: &Totals) -> Result<Vec<Extra<'_>>, BuildError> {
+    fn sections<'s>(&'s self, totals: &'s Totals) -> Result<Vec<Extra<'s>>, BuildError> {
         let (key, value) = (self.job.schema.key_type, self.job.schema.value_type);
         let mut sections = Vec::new();
         if let Coder::Mask(mask) = self.coder {
@@ -381,7 +392,10 @@ impl Emit<'_> {
             };
             sections.push(self.column(Tag::KEYS, required, shape, native));
         }
-        if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
+        if let Some(once) = &totals.once {
+            let made = once.sections(self.sorted, totals.tuples, value.bytes());
+            sections.extend(made.ok_or_else(too_large)?);
+        } else if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
             let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;
             let native = |_: &[u8], value: &[u8], out: &mut Vec<u8>| out.extend_from_slice(value);
             sections.push(self.column(Tag::VALUES, value.is_bytes(), shape, native));

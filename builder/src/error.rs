@@ -2,7 +2,7 @@
 
 use crate::layout::LayoutError;
 use crate::source::SourceError;
-use pleach_format::{FormatError, KeyType};
+use pleach_format::{FormatError, KeyType, ValueType};
 use std::io;
 use std::path::PathBuf;
 
@@ -102,6 +102,23 @@ pub enum BuildError {
         found: u64,
         /// The limit.
         limit: u64,
+    },
+    /// The values have too many different ones for a dictionary.
+    #[error("a dictionary holds at most {limit} {what}: choose the values plain or auto")]
+    TooManyValues {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// A dictionary was requested for values that are no byte strings.
+    #[error(
+        "a dictionary holds byte strings and texts, but values of type {value_type} are in the tuple lines: \
+         choose the values auto"
+    )]
+    NoDictionary {
+        /// Type of the values.
+        value_type: ValueType,
     },
     /// A packed column was requested for keys that it cannot hold.
     #[error("a packed column holds numbers of 4 and 8 bytes, not {key_type}: leave it out of the layout")]

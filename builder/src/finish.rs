@@ -4,7 +4,7 @@
 //! first 2 MiB of the file stay in memory until the superblock is known.
 
 use crate::error::BuildError;
-use crate::lines::{LARGE_OFFSET, Lines};
+use crate::lines::Lines;
 use crate::observe::{Phase, Watch};
 use crate::pack::KeyLane;
 use crate::parallel;
@@ -59,11 +59,11 @@ struct Places {
 }
 
 /// Places sections of these lengths, META first. Returns `None` on overflow.
-fn places(lengths: &[u64]) -> Option<Places> {
+fn places(lengths: &[(Tag, u64)]) -> Option<Places> {
     let mut starts = vec![HEAD_BYTES as u64];
-    let mut end = starts[0] + lengths[0];
-    for &length in &lengths[1..] {
-        starts.push(section_start(end, length)?);
+    let mut end = starts[0] + lengths[0].1;
+    for &(tag, length) in &lengths[1..] {
+        starts.push(section_start(tag, end, length)?);
         end = starts[starts.len() - 1].checked_add(length)?;
     }
     let sums_bytes = |sums_at: u64| {
@@ -72,14 +72,10 @@ fn places(lengths: &[u64]) -> Option<Places> {
             bytes.next_multiple_of(ARRAY_ALIGN) + sum_blocks(end - start) * SUM_BYTES as u64
         })
     };
-    // The last section's sums cover its padding, which depends on the length of the sums: the length with the
-    // smaller alignment decides.
-    let sums_at = section_start(end, sums_bytes(align_up(end, SECTION_ALIGN)?))?;
-    let sums_end = sums_at.checked_add(sums_bytes(sums_at))?;
-    let near = align_up(sums_end, SECTION_ALIGN)?;
-    let sum2_bytes = |sum2_at: u64| sum_blocks(sum2_at - sums_at) * SUM_BYTES as u64;
-    let sum2_at = section_start(sums_end, sum2_bytes(near))?;
-    let closing_at = align_up(sum2_at.checked_add(sum2_bytes(sum2_at))?, SECTION_ALIGN)?;
+    let sums_at = align_up(end, SECTION_ALIGN)?;
+    let sum2_at = align_up(sums_at.checked_add(sums_bytes(sums_at))?, SECTION_ALIGN)?;
+    let sum2_bytes = sum_blocks(sum2_at - sums_at) * SUM_BYTES as u64;
+    let closing_at = align_up(sum2_at.checked_add(sum2_bytes)?, SECTION_ALIGN)?;
     starts.push(sums_at);
     let file_bytes = closing_at.checked_add(CLOSING_BYTES as u64)?;
     i64::try_from(file_bytes).ok().map(|_| Places { starts, sum2_at, closing_at })
@@ -105,17 +101,21 @@ pub(crate) fn finish<W: KeyLane>(
     let of_spine = head.spine.then(|| spine_section(lines, &spine));
     let extras: Vec<&Extra<'_>> = of_spine.iter().chain(extras).collect();
     let line_bytes = geometry.bytes(lines.tuples).ok_or_else(too_large)?;
-    let mut lengths = vec![meta.len() as u64, line_bytes];
-    lengths.extend(extras.iter().map(|extra| extra.length));
+    let mut lengths = vec![(Tag::META, meta.len() as u64), (Tag::LINE, line_bytes)];
+    lengths.extend(extras.iter().map(|extra| (extra.tag, extra.length)));
     let places = places(&lengths).ok_or_else(too_large)?;
     let file_bytes = places.closing_at + CLOSING_BYTES as u64;
 
     let mut entries = entries(lines, head, &extras);
-    for (entry, (&start, &length)) in entries.iter_mut().zip(places.starts.iter().zip(&lengths)) {
+    for (entry, (&start, &(_, length))) in entries.iter_mut().zip(places.starts.iter().zip(&lengths)) {
         (entry.offset, entry.length) = (start.into(), length.into());
     }
-    let start = if lines.written > 0 { LARGE_OFFSET + lines.written * PIECE_BYTES as u64 } else { 0 };
-    let mut tail = Tail::new(output, watch, start, file_bytes);
+    let is_written = lines.written > 0;
+    assert!(
+        !is_written || places.starts[1] == lines.places.offset(0),
+        "the lines are where they were written"
+    );
+    let mut tail = Tail::new(output, watch, lines, file_bytes);
     let unbound = write_content(&mut tail, &meta, lines, &extras, &places.starts)?;
     let mut id = FileId::new(head.key_type.code(), head.value_type.code(), head.unique, lines.tuples);
     for (entry, sums) in entries.iter().zip(&unbound) {
@@ -207,7 +207,8 @@ fn write_content<W: KeyLane>(
     unbound.push(sums.done);
     // Full blocks of lines were summed when they were packed.
     let mut sums = Sums { done: lines.sums.clone(), partial: Vec::new() };
-    let mut to_skip = sums.done.len() as u64 * SUM_BLOCK_BYTES as u64 - lines.written * PIECE_BYTES as u64;
+    let written = lines.places.offset(lines.written) - lines.places.offset(0);
+    let mut to_skip = sums.done.len() as u64 * SUM_BLOCK_BYTES as u64 - written;
     for lines in &lines.rest {
         let bytes = lines.as_flattened();
         tail.write(bytes)?;
@@ -330,10 +331,14 @@ struct Tail<'a> {
 }
 
 impl<'a> Tail<'a> {
-    /// Creates a writer from `start` on, a 2 MiB boundary.
-    fn new(output: Output<'a>, watch: &'a Watch<'a>, start: u64, file_bytes: u64) -> Self {
-        let first = vec![0; (PIECE_BYTES as u64).min(file_bytes) as usize];
-        Self { output, watch, file_bytes, at: start, first, piece: Vec::with_capacity(PIECE_BYTES) }
+    /// Creates a writer from the end of the lines on that were written, else from the start of the file on.
+    fn new<W: KeyLane>(output: Output<'a>, watch: &'a Watch<'a>, lines: &Lines<W>, file_bytes: u64) -> Self {
+        let (at, first_bytes) = match lines.written {
+            0 => (0, (PIECE_BYTES as u64).min(file_bytes)),
+            written => (lines.places.offset(written), lines.places.offset(0)),
+        };
+        let first = vec![0; first_bytes as usize];
+        Self { output, watch, file_bytes, at, first, piece: Vec::with_capacity(PIECE_BYTES) }
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), BuildError> {

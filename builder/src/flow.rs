@@ -5,7 +5,7 @@ use crate::error::BuildError;
 use crate::external::Spills;
 use crate::intervals::Checked;
 use crate::job::{Extras, Job};
-use crate::layout::{Harmonia, Layout};
+use crate::layout::{Harmonia, Layout, Values};
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
 use crate::publish::{Descent, Output, Publication, Rules};
@@ -59,6 +59,9 @@ fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
     let key_type = schema.key_type;
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
+    }
+    if options.values == Values::Dictionary && !schema.value_type.is_bytes() {
+        return Err(BuildError::NoDictionary { value_type: schema.value_type });
     }
     if let Some(fast) = options.fast {
         // The words of byte keys, and those that may be shorter than numbers, are known only later.

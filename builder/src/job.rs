@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::external::Spills;
 use crate::finish::{self, Head};
 use crate::grid;
-use crate::lines::Lines;
+use crate::lines::{Lines, Places};
 use crate::observe::Watch;
 use crate::options::{BuildOptions, Summary};
 use crate::pack::KeyLane;
@@ -75,7 +75,9 @@ impl<'a> Job<'a> {
         // Partial keys need words of 8 bytes.
         let is_partial = self.options.fast.is_some_and(|fast| fast.form == Form::Partial);
         let shortens = !self.options.wide && !masked && !is_partial;
-        Setting { output, spills, watch, plan, masked, grid: self.options.grid, shortens }
+        let grid = self.options.grid;
+        let places = Places::after(self.meta.encode().len() as u64);
+        Setting { output, spills, watch, plan, masked, grid, shortens, places }
     }
 
     /// Writes everything after the tuple lines.

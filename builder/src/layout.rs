@@ -157,11 +157,40 @@ impl Default for Btree {
     }
 }
 
+/// How values that are byte strings are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Values {
+    /// Each different value once, if that is shorter and there are at most 65,536 of up to 16 MiB; else as
+    /// [`Values::Plain`].
+    #[default]
+    Auto,
+    /// The value of each tuple, even if others are equal.
+    Plain,
+    /// Each different value once: at most 2^24, of up to 256 MiB, which a build holds in memory.
+    Dictionary,
+}
+
+impl Values {
+    /// All forms.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Plain, Self::Dictionary];
+
+    /// Returns the name used on the command line and in layouts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Plain => "plain",
+            Self::Dictionary => "dictionary",
+        }
+    }
+}
+
 /// Sections of a file.
 ///
 /// The text form, which is also stored in files, is `lines` followed by the search structures and other optional
 /// sections: `spine`, `grid`, `columns`, `packed`, `fast:FORM:PADDING`, `harmonia:FANOUT:PERCENT`, `btree:ORDER`;
-/// and by `wide`, for words that are never shorter than numeric keys.
+/// by `wide`, for words that are never shorter than numeric keys; and by `plain` or `dictionary` for values that are
+/// byte strings ([`Values`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The spine.
@@ -180,6 +209,8 @@ pub struct Layout {
     pub harmonia: Option<Harmonia>,
     /// The contiguous B+tree.
     pub btree: Option<Btree>,
+    /// How values that are byte strings are stored.
+    pub values: Values,
 }
 
 impl Default for Layout {
@@ -200,6 +231,7 @@ impl Layout {
             wide: false,
             harmonia: None,
             btree: None,
+            values: Values::Auto,
         }
     }
 }
@@ -213,6 +245,7 @@ impl fmt::Display for Layout {
             (self.columns, "columns"),
             (self.packed, "packed"),
             (self.wide, "wide"),
+            (self.values != Values::Auto, self.values.name()),
         ];
         for (_, name) in parts.into_iter().filter(|(wanted, _)| *wanted) {
             write!(f, ",{name}")?;
@@ -231,8 +264,8 @@ impl fmt::Display for Layout {
 }
 
 /// The layouts of this version, for messages.
-const USABLE: &str = "use lines and optionally spine, grid, columns, packed, wide, fast[:FORM[:PADDING]], \
-                      harmonia[:FANOUT[:PERCENT]], btree[:ORDER]";
+const USABLE: &str = "use lines and optionally spine, grid, columns, packed, wide, plain, dictionary, \
+                      fast[:FORM[:PADDING]], harmonia[:FANOUT[:PERCENT]], btree[:ORDER]";
 /// The forms of FAST trees, for messages.
 const FAST_USABLE: &str =
     "use fast[:full|delta|partial|auto][:packed|padded][:dk=LEVELS][:dl=LEVELS][:dp=LEVELS]";
@@ -277,6 +310,8 @@ impl FromStr for Layout {
                     // The name before version 0.11.
                     "classic" => layout.fast = Some(Fast::default()),
                     "wide" => layout.wide = true,
+                    "plain" => layout.values = Values::Plain,
+                    "dictionary" => layout.values = Values::Dictionary,
                     _ => {
                         return Err(LayoutError { what: format!("unknown layout '{part}'"), advice: USABLE });
                     }

@@ -46,6 +46,7 @@ mod lock;
 mod lossy;
 mod nodes;
 pub mod observe;
+mod once;
 pub mod options;
 mod overflow;
 mod pack;
@@ -75,7 +76,7 @@ mod words;
 
 pub use builder::{Builder, in_memory};
 pub use error::BuildError;
-pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError};
+pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError, Values};
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Overlap, Summary, Unique};
 pub use pleach_format::classic::paged::Form;

@@ -2,8 +2,9 @@
 //!
 //! Every thread packs pieces, sums their blocks while these are still in the first-level cache, makes their
 //! part of the spine and writes them, in one step. Only after 32 MiB it is certain that the section is a
-//! large one (which begins on a huge page), so that much is held back. A piece then has a fixed place: piece
-//! `i` of the section is piece `i + 1` of the file.
+//! large one, whose place is another, so that much is held back. Piece `i` has the bytes of the file from
+//! `i * 2 MiB` on: ext4 backs a file by huge pages where it was written so. The first one is shorter by what comes
+//! before the section.
 
 use crate::error::BuildError;
 use crate::external::{Spill, Spills};
@@ -11,19 +12,18 @@ use crate::observe::Watch;
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
 use crate::parallel;
-use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
+use crate::plan::{HELD_PIECES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
 use crate::publish::Output;
 use crate::spine::{Bottom, Part, Spine};
 use pleach_format::Short;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
+use pleach_format::section::LARGE_ALIGN;
+use pleach_format::view::HEAD_BYTES;
 
 /// Number of tuple lines per sum.
 const BLOCK_LINES: usize = SUM_BLOCK_BYTES / LINE_BYTES;
-
-/// Start of a large LINE section.
-pub(crate) const LARGE_OFFSET: u64 = PIECE_BYTES as u64;
 
 /// The last key of each tuple line, in order.
 pub(crate) type Lasts<W> = Overflow<W>;
@@ -42,10 +42,6 @@ impl Piece {
             used: 0,
             sums: Vec::with_capacity(PIECE_LINES / BLOCK_LINES),
         }
-    }
-
-    fn is_full(&self) -> bool {
-        self.used == PIECE_LINES
     }
 
     fn bytes(&self) -> &[u8] {
@@ -74,6 +70,54 @@ impl Piece {
     }
 }
 
+/// Places of the pieces of a LINE section that is large.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    /// Start of the section: less than 2 MiB, and a multiple of what large sections begin on.
+    start: u64,
+}
+
+impl Places {
+    /// Returns the places of a section that follows a META section of so many bytes.
+    pub(crate) fn after(meta_bytes: u64) -> Self {
+        // META has at most 1 MiB.
+        Self { start: (HEAD_BYTES as u64 + meta_bytes).next_multiple_of(LARGE_ALIGN) }
+    }
+
+    /// Returns the number of lines of a full piece.
+    fn lines(self, at: u64) -> usize {
+        PIECE_LINES - if at == 0 { self.start as usize / LINE_BYTES } else { 0 }
+    }
+
+    /// Returns the number of lines before a piece.
+    fn first_line(self, at: u64) -> u64 {
+        (at * PIECE_LINES as u64).saturating_sub(self.start / LINE_BYTES as u64)
+    }
+
+    /// Returns the offset of a piece in the file.
+    pub(crate) fn offset(self, at: u64) -> u64 {
+        self.start + self.first_line(at) * LINE_BYTES as u64
+    }
+
+    /// Passes the lines of the first `count` pieces on, in order.
+    fn read(
+        self,
+        output: Output<'_>,
+        watch: &Watch<'_>,
+        count: u64,
+        take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
+        for at in 0..count {
+            watch.check()?;
+            let lines = &mut buffer[..self.lines(at)];
+            output.read(lines.as_flattened_mut(), self.offset(at))?;
+            take(lines)?;
+        }
+        Ok(())
+    }
+}
+
 /// A piece and the rows to be packed into it.
 struct Job<W> {
     piece: Piece,
@@ -89,7 +133,9 @@ pub(crate) struct LineWriter<'a, W, B> {
     output: Output<'a>,
     spills: Spills<'a>,
     watch: &'a Watch<'a>,
-    /// Full pieces held back until the section is known to be large.
+    /// Places of the pieces, once they are written.
+    places: Places,
+    /// Full pieces held in memory until the section is large.
     held: Vec<Piece>,
     /// The piece that is being filled.
     current: Option<Piece>,
@@ -109,18 +155,20 @@ pub(crate) struct LineWriter<'a, W, B> {
 }
 
 impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
+    /// Creates a writer of a section that starts at `places` if it is large.
     pub(crate) fn new(
         output: Output<'a>,
         spills: Spills<'a>,
         watch: &'a Watch<'a>,
         plan: &Plan,
-        (masked, grid): (bool, bool),
+        (masked, grid, places): (bool, bool, Places),
     ) -> Self {
         let grid = grid && W::BYTES <= 8;
         Self {
             output,
             spills,
             watch,
+            places,
             held: Vec::new(),
             current: None,
             free: Vec::new(),
@@ -174,16 +222,16 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             // The first piece is packed alone: it decides how the spine's bottom level begins.
             let at_once = if self.pieces == 0 { 1 } else { PIECES_IN_FLIGHT };
             while from < rows.len() && jobs.len() < at_once {
-                let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
-                let to = rows.len().min(from + (PIECE_LINES - piece.used) * n);
                 let at = self.pieces + jobs.len() as u64;
+                let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
+                let to = rows.len().min(from + (self.places.lines(at) - piece.used) * n);
                 jobs.push(Job { piece, at, from, to, part: None, lasts: Vec::new() });
                 from = to;
             }
             let this = &*self;
             parallel::try_jobs(&mut jobs, |job| {
                 job.piece.fill(rows.slice(job.from, job.to));
-                if job.piece.is_full() && job.at > 0 {
+                if this.is_full(&job.piece, job.at) && job.at > 0 {
                     job.part = this.part(&job.piece, job.at);
                     job.lasts = this.lasts(&job.piece);
                     if this.large {
@@ -208,9 +256,13 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         self.part(piece, 0)
     }
 
+    fn is_full(&self, piece: &Piece, at: u64) -> bool {
+        piece.used == self.places.lines(at)
+    }
+
     fn part(&self, piece: &Piece, at: u64) -> Option<Part<W>> {
         (!self.bottom.is_refused())
-            .then(|| self.bottom.part(&piece.lines[..piece.used], at * PIECE_LINES as u64))
+            .then(|| self.bottom.part(&piece.lines[..piece.used], self.places.first_line(at)))
     }
 
     /// Returns the last key of each line of a piece if a grid is requested.
@@ -221,12 +273,12 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
 
     fn write(&self, piece: &Piece, at: u64) -> Result<(), BuildError> {
         self.watch.check()?;
-        self.output.write(piece.bytes(), LARGE_OFFSET + at * PIECE_BYTES as u64)
+        self.output.write(piece.bytes(), self.places.offset(at))
     }
 
     fn take_back(&mut self, job: Job<W>) -> Result<(), BuildError> {
         let mut piece = job.piece;
-        if !piece.is_full() {
+        if !self.is_full(&piece, self.pieces) {
             self.current = Some(piece);
             return Ok(());
         }
@@ -272,12 +324,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
     ) -> Result<(), BuildError> {
         if self.large {
-            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
-            for at in 0..self.pieces {
-                self.watch.check()?;
-                output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
-                take(&buffer)?;
-            }
+            self.places.read(output, self.watch, self.pieces, take)?;
         }
         for piece in self.held.iter().chain(&self.current) {
             self.watch.check()?;
@@ -308,19 +355,18 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             return Ok(None);
         }
         let spill = spills.create()?;
-        let mut buffer = vec![0; PIECE_BYTES];
-        for at in 0..self.pieces {
-            self.watch.check()?;
-            let offset = LARGE_OFFSET + at * PIECE_BYTES as u64;
-            self.output.read(&mut buffer, offset)?;
-            spill.output().write(&buffer, offset)?;
-        }
+        let mut offset = self.places.start;
+        self.places.read(self.output, self.watch, self.pieces, &mut |lines| {
+            spill.output().write(lines.as_flattened(), offset)?;
+            offset += lines.as_flattened().len() as u64;
+            Ok(())
+        })?;
         Ok(Some(spill))
     }
 
     /// Cuts off what an earlier writer wrote after the lines of this one.
     pub(crate) fn trim(&self) -> Result<(), BuildError> {
-        let written = if self.large { LARGE_OFFSET + self.pieces * PIECE_BYTES as u64 } else { 0 };
+        let written = if self.large { self.places.offset(self.pieces) } else { 0 };
         self.output.set_len(written)
     }
 
@@ -379,7 +425,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             self.current = Some(piece);
         }
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
-        let lines = self.pieces * PIECE_LINES as u64 + last as u64;
+        let lines = self.places.first_line(self.pieces) + last as u64;
         let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1, (false, false)));
         let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(self.output, take))?;
         let written = if self.large { self.pieces } else { 0 };
@@ -392,6 +438,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             tuples: self.tuples,
             lines,
             written,
+            places: self.places,
             rest: rest.collect(),
             sums: self.sums,
             spine,
@@ -408,7 +455,9 @@ pub(crate) struct Lines<W> {
     pub short: Option<Short>,
     pub tuples: u64,
     pub lines: u64,
-    /// Number of pieces already in the file, from [`LARGE_OFFSET`] on.
+    /// Places of the pieces in the file.
+    pub places: Places,
+    /// Number of pieces already in the file.
     pub written: u64,
     /// The lines after them.
     pub rest: Vec<Vec<Line>>,
@@ -435,12 +484,7 @@ impl<W: KeyLane> Lines<W> {
         take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
     ) -> Result<(), BuildError> {
         if self.written > 0 {
-            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
-            for at in 0..self.written {
-                watch.check()?;
-                output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
-                take(&buffer)?;
-            }
+            self.places.read(output, watch, self.written, take)?;
         }
         self.rest.iter().try_for_each(|lines| take(lines))
     }

@@ -1,6 +1,6 @@
 //! Options of a build, and its report.
 
-use crate::layout::{Btree, Fast, Harmonia, Layout};
+use crate::layout::{Btree, Fast, Harmonia, Layout, Values};
 use pleach_format::approximate::Approximate;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
@@ -88,21 +88,23 @@ pub struct BuildOptions {
     pub harmonia: Option<Harmonia>,
     /// Add the contiguous B+tree.
     pub btree: Option<Btree>,
+    /// How values that are byte strings are stored.
+    pub values: Values,
 }
 
 impl BuildOptions {
     /// Returns the requested sections.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        let Self { spine, grid, columns, packed, fast, wide, harmonia, btree, .. } = *self;
-        Layout { spine, grid, columns, packed, fast, wide, harmonia, btree }
+        let Self { spine, grid, columns, packed, fast, wide, harmonia, btree, values, .. } = *self;
+        Layout { spine, grid, columns, packed, fast, wide, harmonia, btree, values }
     }
 
     /// Replaces the requested sections.
     #[must_use]
     pub fn with_layout(self, layout: Layout) -> Self {
-        let Layout { spine, grid, columns, packed, fast, wide, harmonia, btree } = layout;
-        Self { spine, grid, columns, packed, fast, wide, harmonia, btree, ..self }
+        let Layout { spine, grid, columns, packed, fast, wide, harmonia, btree, values } = layout;
+        Self { spine, grid, columns, packed, fast, wide, harmonia, btree, values, ..self }
     }
 }
 
@@ -127,6 +129,7 @@ impl Default for BuildOptions {
             wide: false,
             harmonia: None,
             btree: None,
+            values: Values::Auto,
         }
     }
 }

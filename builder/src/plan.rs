@@ -6,8 +6,9 @@ pub(crate) const PIECE_BYTES: usize = 2 << 20;
 pub(crate) const PIECE_LINES: usize = PIECE_BYTES / pleach_format::layout::LINE_BYTES;
 /// Minimum number of tuple lines below a grid: fewer are found as fast by their spine.
 pub(crate) const GRID_LINES_MIN: u64 = 64;
-/// Number of pieces held back until it is certain that the LINE section is a large one.
-pub(crate) const HELD_PIECES: usize = pleach_format::section::LARGE_SECTION_BYTES as usize / PIECE_BYTES;
+/// Number of pieces held back until it is certain that the LINE section is a large one; the first is not a whole
+/// one.
+pub(crate) const HELD_PIECES: usize = pleach_format::section::LARGE_SECTION_BYTES as usize / PIECE_BYTES + 1;
 /// Number of pieces that are filled and written at the same time.
 pub(crate) const PIECES_IN_FLIGHT: usize = 6;
 /// Minimum number of tuples in a spilled run.

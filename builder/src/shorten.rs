@@ -8,7 +8,7 @@
 
 use crate::error::BuildError;
 use crate::external::Spills;
-use crate::lines::{LineWriter, Lines};
+use crate::lines::{LineWriter, Lines, Places};
 use crate::observe::Watch;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane};
 use crate::plan::Plan;
@@ -97,11 +97,13 @@ pub(crate) struct Setting<'a> {
     pub grid: bool,
     /// Words may be shorter than keys.
     pub shortens: bool,
+    /// Places of the tuple lines in the file.
+    pub places: Places,
 }
 
 impl<'a> Setting<'a> {
     fn writer<W: KeyLane, B: ValueLane>(&self) -> LineWriter<'a, W, B> {
-        let options = (self.masked, self.grid);
+        let options = (self.masked, self.grid, self.places);
         LineWriter::new(self.output, self.spills, self.watch, &self.plan, options)
     }
 }

@@ -5,6 +5,7 @@ use crate::btree::BtreeGeometry;
 use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
 use crate::classic::paged::{Form, Paged};
 use crate::classic::{self, Geometry};
+use crate::codes;
 use crate::column::ColumnGeometry;
 use crate::error::FormatError;
 use crate::grid::GridGeometry;
@@ -88,8 +89,10 @@ pub struct Header {
     pub tails: Option<ColumnPlace>,
     /// The key column, if there is one.
     pub keys: Option<ColumnPlace>,
-    /// The value column, if there is one.
+    /// The value column, if there is one. It has one element per tuple, or, with codes, one per value.
     pub values: Option<ColumnPlace>,
+    /// The codes of the values, if each of them is stored once.
+    pub codes: Option<ColumnPlace>,
     /// Offset and shape of the compressed key column, if there is one.
     pub packed: Option<(u64, PackedGeometry)>,
     /// Offset and shape of Harmonia's tree, if there is one.
@@ -259,7 +262,7 @@ impl Header {
         let lines = geometry.lines(tuples);
         let (spine, inexact_lines, spine_offset) = found.spine(lines, word_bytes)?;
         let keys = found.column(Tag::KEYS, tuples, Some(key_type.bytes()))?;
-        let values = found.column(Tag::VALUES, tuples, Some(value_type.bytes()))?;
+        let (values, codes) = found.values(value_type, tuples)?;
         // Tails may have any size here; the mask specifies it.
         let tails = found.column(Tag::TAIL, tuples, None)?;
         if value_type.is_bytes() && values.is_none() {
@@ -316,6 +319,7 @@ impl Header {
             tails,
             keys,
             values,
+            codes,
             packed,
             harmonia,
             btree,
@@ -485,18 +489,42 @@ impl Found<'_> {
         Ok((spine, inexact_lines, section.offset()))
     }
 
-    /// Returns the place of a column of `tuples` elements of this size, or of any size.
+    /// Returns the places of the value column and of its codes.
+    fn values(
+        &self,
+        value_type: ValueType,
+        tuples: u64,
+    ) -> Result<(Option<ColumnPlace>, Option<ColumnPlace>), FormatError> {
+        let element_bytes = Some(value_type.bytes());
+        let Some((_, at)) = self.get(Tag::CODES) else {
+            return Ok((self.column(Tag::VALUES, tuples, element_bytes)?, None));
+        };
+        let codes = self.column(Tag::CODES, tuples, None)?;
+        let count = self.get(Tag::VALUES).map_or(0, |(section, _)| section.entry.elements.get());
+        let values = self.column(Tag::VALUES, count, element_bytes)?;
+        let fits = value_type.is_bytes()
+            && codes
+                .zip(values)
+                .is_some_and(|(codes, values)| codes::is_sound(codes.shape, values.shape, tuples));
+        if !fits {
+            let rule = "there must be as many codes as tuples, as wide as the values in VALS need";
+            return Err(corrupt(Tag::CODES.name(), at, rule, count));
+        }
+        Ok((values, codes))
+    }
+
+    /// Returns the place of a column of `count` elements of this size, or of any size.
     fn column(
         &self,
         tag: Tag,
-        tuples: u64,
+        count: u64,
         element_bytes: Option<usize>,
     ) -> Result<Option<ColumnPlace>, FormatError> {
         let column =
             self.shape(tag, "parameters must be those of its elements", |stored, elements, length| {
                 ColumnGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
-                    shape.elements == tuples && shape.element_bytes == expected
+                    shape.elements == count && shape.element_bytes == expected
                 })
             })?;
         Ok(column.map(|(offset, shape)| ColumnPlace { offset, shape }))

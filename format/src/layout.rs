@@ -1,7 +1,9 @@
 //! Layout arithmetic: pure functions from counts to places, shared by the builder, the reader and the tools.
 
 pub use crate::cache_line::LINE_BYTES;
-use crate::section::{ARRAY_ALIGN, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN};
+use crate::section::{
+    ARRAY_ALIGN, HUGE_PAGE_BYTES, LARGE_ALIGN, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN, Tag,
+};
 use crate::spine::Encoding;
 
 /// Returns the smallest multiple of `align` (a power of two) that is at least `value`, or `None` on overflow.
@@ -14,10 +16,15 @@ pub const fn align_up(value: u64, align: u64) -> Option<u64> {
 }
 
 /// Returns the offset of a section of `length` bytes if everything before it ends at `end`, or `None` on
-/// overflow.
+/// overflow. A large FAST tree begins on a huge page, because its pages are not to straddle two.
 #[must_use]
-pub const fn section_start(end: u64, length: u64) -> Option<u64> {
-    align_up(end, if length >= LARGE_SECTION_BYTES { HUGE_PAGE_BYTES } else { SECTION_ALIGN })
+pub fn section_start(tag: Tag, end: u64, length: u64) -> Option<u64> {
+    let align = match length {
+        ..LARGE_SECTION_BYTES => SECTION_ALIGN,
+        _ if tag == Tag::FAST => HUGE_PAGE_BYTES,
+        _ => LARGE_ALIGN,
+    };
+    align_up(end, align)
 }
 
 /// Layout of tuples in a line: `n` keys from the start of the line, and `n` values up to its end.

@@ -61,6 +61,7 @@ mod cache_line;
 pub mod checksum;
 mod chunk;
 pub mod classic;
+pub mod codes;
 pub mod column;
 pub mod cpu;
 pub mod decode;

@@ -23,9 +23,11 @@ pub const ENTRY_BYTES: usize = 128;
 pub const SECTIONS_MAX: usize = TABLE_BYTES / ENTRY_BYTES - 1;
 /// Alignment of sections.
 pub const SECTION_ALIGN: u64 = 4096;
-/// Alignment of sections of [`LARGE_SECTION_BYTES`] or more: a huge page.
+/// Alignment of FAST trees of [`LARGE_SECTION_BYTES`] or more: a huge page.
 pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// Minimum length of a section that starts at a huge page.
+/// Alignment of other sections of [`LARGE_SECTION_BYTES`] or more: an eighth of a huge page.
+pub const LARGE_ALIGN: u64 = 256 << 10;
+/// Minimum length of a section with a larger alignment than [`SECTION_ALIGN`].
 pub const LARGE_SECTION_BYTES: u64 = 32 << 20;
 /// Alignment of arrays inside a section; arrays are also padded to it.
 pub const ARRAY_ALIGN: u64 = 128;

@@ -5,7 +5,7 @@ use crate::key::{Bits, Key, Word};
 use crate::layout::{CHILD_LINES_MAX, LineGeometry, SpineGeometry, align_up, section_start};
 use crate::line::{self, Line};
 use crate::meta::Meta;
-use crate::section::{HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
+use crate::section::{HUGE_PAGE_BYTES, LARGE_ALIGN, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
 use crate::spine::{self, Border, Encoding};
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock, key_prefix, key_word};
 use crate::types::{KeyType, ValueType};
@@ -115,9 +115,11 @@ fn arithmetic_beyond_32_bits() {
         assert_eq!(spine.levels.last().map(|level| level.lines), Some(1));
     }
     assert_eq!(SpineGeometry::new(u64::MAX, 1, 8, &[Encoding::Delta16]), None);
-    assert_eq!(section_start(8193, LARGE_SECTION_BYTES - 1), Some(12288));
-    assert_eq!(section_start(8193, LARGE_SECTION_BYTES), Some(HUGE_PAGE_BYTES));
-    assert_eq!(section_start(u64::MAX, 1), None);
+    assert_eq!(section_start(Tag::FAST, 8193, LARGE_SECTION_BYTES - 1), Some(12288));
+    assert_eq!(section_start(Tag::FAST, 8193, LARGE_SECTION_BYTES), Some(HUGE_PAGE_BYTES));
+    assert_eq!(section_start(Tag::LINE, 8193, LARGE_SECTION_BYTES - 1), Some(12288));
+    assert_eq!(section_start(Tag::LINE, 8193, LARGE_SECTION_BYTES), Some(LARGE_ALIGN));
+    assert_eq!(section_start(Tag::LINE, u64::MAX, 1), None);
     assert_eq!(align_up(u64::MAX - 100, 128), None);
 }
 

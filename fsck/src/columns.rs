@@ -2,6 +2,7 @@
 
 use super::pieces::sized;
 use super::{Check, Code, ReadAt};
+use pleach_format::codes;
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
 use pleach_format::mask::{self, Chunk, Mask, Place};
@@ -24,11 +25,12 @@ const KEY_BYTES_MAX: u64 = u16::MAX as u64;
 /// Function that finds the place of a column.
 type PlaceOf = fn(&Header) -> Option<ColumnPlace>;
 
-/// Sections that have one element per tuple.
-const COLUMNS: [(Tag, PlaceOf); 3] = [
+/// Sections that are columns.
+const COLUMNS: [(Tag, PlaceOf); 4] = [
     (Tag::TAIL, |header| header.tails),
     (Tag::KEYS, |header| header.keys),
     (Tag::VALUES, |header| header.values),
+    (Tag::CODES, |header| header.codes),
 ];
 
 /// The elements of a range of ranks.
@@ -65,14 +67,25 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_none() && COLUMNS.iter().all(|(_, place)| place(header).is_none()) {
             return Ok(());
         }
-        let pieces = header.tuples.div_ceil(PIECE_TUPLES);
+        // One element per tuple, or, with codes, fewer.
+        let texts = header.values.filter(|_| header.value_type.is_bytes());
+        let count = texts.map_or(0, |place| place.shape.elements);
+        let pieces = header.tuples.max(count).div_ceil(PIECE_TUPLES);
         (0..pieces).into_par_iter().try_for_each(|piece| {
             if self.is_cancelled() {
                 return Ok(());
             }
-            let ranks = piece * PIECE_TUPLES..((piece + 1) * PIECE_TUPLES).min(header.tuples);
-            if let Some(place) = header.values.filter(|_| header.value_type.is_bytes()) {
-                self.check_texts(header, place, &ranks)?;
+            let part =
+                |count: u64| (piece * PIECE_TUPLES).min(count)..((piece + 1) * PIECE_TUPLES).min(count);
+            let (ranks, elements) = (part(header.tuples), part(count));
+            if let Some(place) = texts.filter(|_| !elements.is_empty()) {
+                self.check_texts(header, place, &elements)?;
+            }
+            if ranks.is_empty() {
+                return Ok(());
+            }
+            if let (Some(codes), Some(place)) = (header.codes, texts) {
+                self.check_codes(codes, place.shape.elements, &ranks)?;
             }
             self.parted(header, ranks, &|ranks| match header.geometry.key_bytes {
                 4 => self.check_piece::<u32>(header, mask.as_ref(), ranks),
@@ -102,6 +115,27 @@ impl<R: ReadAt> Check<'_, R> {
         }
         self.parted(header, ranks.start..middle, check)?;
         self.parted(header, middle..ranks.end, check)
+    }
+
+    /// Returns the code of a tuple.
+    pub(super) fn code_of(&self, place: ColumnPlace, rank: u64) -> io::Result<u64> {
+        let width = place.shape.element_bytes;
+        Ok(codes::code(&self.read(place.data_offset() + rank * width, width)?))
+    }
+
+    /// Checks that every code is that of a value.
+    fn check_codes(&self, place: ColumnPlace, values: u64, ranks: &Range<u64>) -> io::Result<()> {
+        let width = place.shape.element_bytes;
+        let bytes =
+            self.read(place.data_offset() + ranks.start * width, (ranks.end - ranks.start) * width)?;
+        for (rank, code) in ranks.clone().zip(bytes.chunks_exact(width as usize).map(codes::code)) {
+            if code >= values {
+                let (at, expected) = (place.data_offset() + rank * width, format!("below {values}"));
+                let text = format!("the code of rank {rank} must be that of a value");
+                self.rule(Code::Column, "CODE", at, width, expected, code, &text);
+            }
+        }
+        Ok(())
     }
 
     /// Checks values of varying length: their offsets must ascend, and texts must be UTF-8. They are read in

@@ -99,7 +99,7 @@ impl<R: ReadAt> Check<'_, R> {
         for (index, section) in header.sections.iter().enumerate() {
             let (entry, at) = (&section.entry, entry_offset(index));
             let (tag, length) = (entry.tag.to_string(), entry.length.get());
-            let place = section_start(end, length);
+            let place = section_start(entry.tag, end, length);
             if place != Some(section.offset()) {
                 let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
                 let text = "a section must start at the first offset that the one before it allows";

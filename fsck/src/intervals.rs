@@ -64,19 +64,27 @@ impl<R: ReadAt> Check<'_, R> {
         let width = header.value_type.bytes() as u64;
         let column = header.values.filter(|_| header.value_type.is_bytes());
         let values = match column {
-            Some(place) => {
+            // Values that are stored once are read one by one.
+            Some(place) if header.codes.is_none() => {
                 self.read(place.offset + ranks.start * width, (ranks.end - ranks.start) * width)?
             }
-            None => Vec::new(),
+            Some(_) | None => Vec::new(),
         };
         for rank in ranks.clone() {
             let (line, slot) = line(rank);
-            let (at, value) = match column {
-                Some(place) => {
+            let once;
+            let (at, value) = match (column, header.codes) {
+                (Some(place), Some(codes)) => {
+                    let element = self.code_of(codes, rank)?.min(place.shape.elements.saturating_sub(1));
+                    let at = place.offset + element * width;
+                    once = self.read(at, width)?;
+                    (at, &*once)
+                }
+                (Some(place), None) => {
                     let first = ((rank - ranks.start) * width) as usize;
                     (place.offset + rank * width, &values[first..first + width as usize])
                 }
-                None => {
+                (None, _) => {
                     let first = geometry.values_at() + slot * width as usize;
                     (
                         header.line_offset(geometry.place(rank).0) + first as u64,

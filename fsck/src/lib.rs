@@ -523,7 +523,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 8] {
         [
             (&[Tag::GRID, Tag::LINE], Self::check_lines_and_grid),
-            (&[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES], Self::check_columns),
+            (&[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES, Tag::CODES], Self::check_columns),
             (&[Tag::PACK], Self::check_packed),
             (&[Tag::HARMONIA], Self::check_harmonia),
             (&[Tag::BTREE], Self::check_btree),

@@ -10,7 +10,8 @@
 use crate::column::Column;
 use crate::error::ReadError;
 use crate::index::{Index, Verify};
-use arrow_array::{ArrayRef, make_array};
+use arrow_array::types::UInt32Type;
+use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -26,7 +27,8 @@ use zerocopy::IntoBytes;
 pub struct Columns {
     /// Keys, ascending: numbers as they are, not encoded; `u128` as 16 bytes, most significant first.
     pub keys: Option<ArrayRef>,
-    /// Values, in the order of the keys.
+    /// Values, in the order of the keys. If the file stores equal values once, they are a dictionary array,
+    /// with keys of type `u32`.
     pub values: Option<ArrayRef>,
 }
 
@@ -45,8 +47,10 @@ impl Index {
     /// [`ReadError::Memory`] if there is not enough memory for a copy.
     pub fn columns(self: &Arc<Self>) -> Result<Columns, ReadError> {
         let keys = self.key_column().map(|column| self.array(&column, key_type(self.key_type(), &column)));
-        let values =
-            self.value_column().map(|column| self.array(&column, value_type(self.value_type(), &column)));
+        let values = self.value_column().map(|column| {
+            let values = self.array(&column, value_type(self.value_type(), &column))?;
+            if column.is_coded() { self.coded(&column, values) } else { Ok(values) }
+        });
         Ok(Columns { keys: keys.transpose()?, values: values.transpose()? })
     }
 
@@ -56,7 +60,7 @@ impl Index {
             let rule = "offsets must ascend inside the column, and texts be UTF-8";
             ReadError::from(FormatError::Corrupt { what: "column", offset: place.offset, rule, found })
         };
-        let length = usize::try_from(column.len()).map_err(|_| corrupt(column.len()))?;
+        let length = usize::try_from(column.stored()).map_err(|_| corrupt(column.stored()))?;
         let holds = |section: &&Section| (section.offset()..section.end).contains(&place.offset);
         let section = self.header().sections.iter().rfind(holds).ok_or_else(|| corrupt(place.offset))?;
         let (offsets, data) = if self.lies_still() {
@@ -77,6 +81,20 @@ impl Index {
         }
         let array = array.add_buffer(data).build().map_err(|_| corrupt(place.shape.data_bytes))?;
         Ok(make_array(array))
+    }
+
+    /// Makes a dictionary array of values that are stored once. The codes are copied and checked.
+    fn coded(&self, column: &Column<'_>, values: ArrayRef) -> Result<ArrayRef, ReadError> {
+        let count = usize::try_from(column.len()).unwrap_or(usize::MAX);
+        let mut codes: Vec<u32> = Vec::new();
+        codes.try_reserve_exact(count).map_err(|_| ReadError::Memory { bytes: 4 * column.len() })?;
+        for rank in 0..column.len() {
+            codes.push(column.checked_code(rank)?);
+        }
+        self.check_mapping()?;
+        let codes = PrimitiveArray::<UInt32Type>::from(codes);
+        let array = DictionaryArray::try_new(codes, values);
+        array.map(|array| Arc::new(array) as ArrayRef).map_err(|_| column.broken(0))
     }
 
     /// Wraps bytes of this index, which nobody else can change, in a buffer that keeps the index open.

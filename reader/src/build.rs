@@ -14,5 +14,5 @@
 
 pub use pleach_builder::{
     BuildError, BuildKey, BuildOptions, BuildValue, Builder, Chunk, ChunkSource, Column, Harmonia, Layout,
-    Observer, Overlap, Phase, Schema, Silent, Source, SourceError, Strings, Summary, Unique, build,
+    Observer, Overlap, Phase, Schema, Silent, Source, SourceError, Strings, Summary, Unique, Values, build,
 };

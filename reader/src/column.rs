@@ -11,11 +11,35 @@ use std::borrow::Cow;
 /// Elements whose cache misses overlap.
 const AHEAD: usize = 64;
 
+/// The codes of values that are stored once, and the guard bytes after them.
+#[derive(Clone, Copy)]
+struct Codes<'a> {
+    place: ColumnPlace,
+    data: &'a [u8],
+}
+
+impl Codes<'_> {
+    /// Returns the code of a tuple, unverified; the index of no value past the end.
+    #[inline(always)]
+    fn at(&self, rank: u64) -> u64 {
+        if rank >= self.place.shape.elements {
+            return u64::MAX;
+        }
+        let bytes = self.place.shape.element_bytes;
+        // No overflow: the section has this many bytes, and guard bytes after them.
+        let word = self.data.get((rank * bytes) as usize..).and_then(<[u8]>::first_chunk);
+        let word = word.map_or(u32::MAX, |&word| u32::from_le_bytes(word));
+        (word & (u32::MAX >> (32 - 8 * bytes))).into()
+    }
+}
+
 /// The key column or the value column of an open file, with elements in Arrow's layout.
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
     index: &'a Index,
     place: ColumnPlace,
+    /// Which element each tuple has, if equal values are stored once.
+    codes: Option<Codes<'a>>,
     offsets: &'a [u8],
     data: &'a [u8],
     /// The data and the guard bytes after it, so that whole words can be read at its end.
@@ -35,32 +59,41 @@ impl Index {
     /// Returns the sorted column of values, if the file has one; it always does if values are byte strings.
     #[must_use]
     pub fn value_column(&self) -> Option<Column<'_>> {
-        Column::new(self, self.header().values)
+        let codes = self.header().codes.map(|place| {
+            let length = place.shape.data_bytes.checked_add(GUARD_BYTES)?;
+            Some(Codes { place, data: slice(self, place.data_offset(), length)? })
+        });
+        match codes {
+            None => Column::new(self, self.header().values),
+            Some(codes) => Some(Column { codes: Some(codes?), ..Column::new(self, self.header().values)? }),
+        }
     }
+}
+
+/// Returns these bytes of a file; `None` if it is shorter.
+fn slice(index: &Index, offset: u64, length: u64) -> Option<&[u8]> {
+    let bytes = index.bytes().get(usize::try_from(offset).ok()?..)?;
+    bytes.get(..usize::try_from(length).ok()?)
 }
 
 impl<'a> Column<'a> {
     /// Creates the view; `None` if the file does not have the column.
     pub(crate) fn new(index: &'a Index, place: Option<ColumnPlace>) -> Option<Self> {
         let place = place?;
-        let slice = |offset: u64, length: u64| {
-            let bytes = index.bytes().get(usize::try_from(offset).ok()?..)?;
-            bytes.get(..usize::try_from(length).ok()?)
-        };
         let shape = place.shape;
         let offsets = match shape.offset_bytes {
             0 => &[],
-            width => slice(place.offset, (shape.elements + 1) * width)?,
+            width => slice(index, place.offset, (shape.elements + 1) * width)?,
         };
-        let guarded = slice(place.data_offset(), shape.data_bytes.checked_add(GUARD_BYTES)?)?;
+        let guarded = slice(index, place.data_offset(), shape.data_bytes.checked_add(GUARD_BYTES)?)?;
         let data = guarded.get(..usize::try_from(shape.data_bytes).ok()?)?;
-        Some(Self { index, place, offsets, data, guarded })
+        Some(Self { index, place, codes: None, offsets, data, guarded })
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements: one for each tuple, also if equal values are stored once.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.place.shape.elements
+        self.codes.map_or(self.place.shape.elements, |codes| codes.place.shape.elements)
     }
     /// Returns true if the column has no elements.
     #[must_use]
@@ -77,13 +110,27 @@ impl<'a> Column<'a> {
     pub fn offset_bytes(&self) -> Option<u64> {
         Some(self.place.shape.offset_bytes).filter(|&bytes| bytes > 0)
     }
-    /// Returns the offsets, one more than elements; empty if elements have one length. Unverified; a copy if
-    /// the file is mapped.
+    /// Returns the number of values that are stored: that of the tuples, or, if each value is stored once, that
+    /// of the different ones.
+    #[must_use]
+    pub fn stored(&self) -> u64 {
+        self.place.shape.elements
+    }
+    /// Returns the code of each tuple, which is the index of its value among the stored ones, if each value is
+    /// stored once: numbers of one width, little-endian. Unverified; a copy if the file is mapped.
+    #[must_use]
+    pub fn codes(&self) -> Option<Cow<'a, [u8]>> {
+        let codes = self.codes?;
+        let bytes = usize::try_from(codes.place.shape.data_bytes).ok()?;
+        Some(self.index.shown(codes.data.get(..bytes)?))
+    }
+    /// Returns the offsets, one more than stored elements; empty if elements have one length. Unverified; a
+    /// copy if the file is mapped.
     #[must_use]
     pub fn offsets(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.offsets)
     }
-    /// Returns all elements, one after the other. Unverified; a copy if the file is mapped.
+    /// Returns all stored elements, one after the other. Unverified; a copy if the file is mapped.
     #[must_use]
     pub fn data(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.data)
@@ -99,28 +146,45 @@ impl<'a> Column<'a> {
         self.index.check_mapping()
     }
 
+    /// Returns true if equal values are stored once.
     #[inline(always)]
-    fn offset(&self, rank: u64) -> usize {
+    pub(crate) fn is_coded(&self) -> bool {
+        self.codes.is_some()
+    }
+
+    /// Returns the index of a tuple's element among the stored ones: its rank, or its code. Unverified.
+    #[inline(always)]
+    fn element(&self, rank: u64) -> u64 {
+        match &self.codes {
+            None => rank,
+            Some(codes) => codes.at(rank),
+        }
+    }
+
+    #[inline(always)]
+    fn offset(&self, element: u64) -> usize {
+        // The code of a damaged file can be any number.
+        let Ok(element) = usize::try_from(element.min(self.place.shape.elements)) else { return usize::MAX };
         let offset = match self.place.shape.offset_bytes {
             4 => {
-                let at = self.offsets.get(rank as usize * 4..).and_then(<[u8]>::first_chunk);
+                let at = self.offsets.get(element * 4..).and_then(<[u8]>::first_chunk);
                 at.map_or(0, |&bytes| u64::from(u32::from_le_bytes(bytes)))
             }
             _ => {
-                let at = self.offsets.get(rank as usize * 8..).and_then(<[u8]>::first_chunk);
+                let at = self.offsets.get(element * 8..).and_then(<[u8]>::first_chunk);
                 at.map_or(0, |&bytes| u64::from_le_bytes(bytes))
             }
         };
         usize::try_from(offset).unwrap_or(usize::MAX)
     }
 
-    /// Returns the start and the end of an element in the data. In a damaged file they can be any numbers.
+    /// Returns the start and the end of a stored element in the data. In a damaged file they can be any numbers.
     #[inline(always)]
-    fn bounds(&self, rank: u64) -> (usize, usize) {
+    fn bounds(&self, element: u64) -> (usize, usize) {
         match self.place.shape.element_bytes {
-            0 => (self.offset(rank), self.offset(rank.saturating_add(1))),
+            0 => (self.offset(element), self.offset(element.saturating_add(1))),
             bytes => {
-                let at = rank.saturating_mul(bytes);
+                let at = element.saturating_mul(bytes);
                 (at as usize, at.saturating_add(bytes) as usize)
             }
         }
@@ -129,7 +193,7 @@ impl<'a> Column<'a> {
     /// Returns the element at `rank`, unverified; empty past the end, or if its offsets are not valid.
     #[inline(always)]
     pub(crate) fn at(&self, rank: u64) -> &'a [u8] {
-        let (start, end) = self.bounds(rank);
+        let (start, end) = self.bounds(self.element(rank));
         self.data.get(start..end).unwrap_or_default()
     }
 
@@ -137,13 +201,17 @@ impl<'a> Column<'a> {
     /// elements of one length. Unverified; empty past the end.
     #[inline(always)]
     pub(crate) fn guarded(&self, rank: u64) -> &'a [u8] {
-        let start = rank.saturating_mul(self.place.shape.element_bytes) as usize;
+        let start = self.element(rank).saturating_mul(self.place.shape.element_bytes) as usize;
         self.guarded.get(start..).unwrap_or_default()
     }
 
-    /// Prefetches the offsets of the element at `rank`.
+    /// Prefetches the code or the offsets of the element at `rank`.
     #[inline(always)]
     pub(crate) fn prefetch_offset(&self, rank: u64) {
+        if let Some(codes) = &self.codes {
+            let at = (rank as usize).wrapping_mul(codes.place.shape.element_bytes as usize);
+            return crate::arch::prefetch(codes.data.as_ptr().wrapping_add(at));
+        }
         let at = (rank as usize).wrapping_mul(self.place.shape.offset_bytes as usize);
         crate::arch::prefetch(self.offsets.as_ptr().wrapping_add(at));
     }
@@ -152,7 +220,7 @@ impl<'a> Column<'a> {
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: u64) {
         const LINES_MAX: usize = 4;
-        let (start, end) = self.bounds(rank);
+        let (start, end) = self.bounds(self.element(rank));
         if (1..=64).contains(&self.place.shape.element_bytes) {
             // One line or two: asking for one of them twice is cheaper than a branch.
             crate::arch::prefetch(self.data.as_ptr().wrapping_add(start));
@@ -218,11 +286,20 @@ impl<'a> Column<'a> {
 
     /// Verifies the blocks of an element, whose rank is below the number of elements.
     fn check(&self, verified: &Verified<'_>, rank: u64) -> Result<(), ReadError> {
+        if let Some(Codes { place, .. }) = self.codes {
+            let width = place.shape.element_bytes;
+            verified.check_range(place.data_offset() + rank * width, width)?;
+        }
+        let element = self.element(rank);
+        if element >= self.stored() {
+            self.index.check_mapping()?;
+            return Err(self.broken(rank));
+        }
         let width = self.place.shape.offset_bytes;
         if width > 0 {
-            verified.check_range(self.place.offset + rank * width, 2 * width)?;
+            verified.check_range(self.place.offset + element * width, 2 * width)?;
         }
-        let (start, end) = self.bounds(rank);
+        let (start, end) = self.bounds(element);
         if start > end || end > self.data.len() {
             self.index.check_mapping()?;
             return Err(self.broken(rank));
@@ -230,7 +307,36 @@ impl<'a> Column<'a> {
         verified.check_range(self.place.data_offset() + start as u64, (end - start) as u64)
     }
 
-    fn broken(&self, rank: u64) -> ReadError {
+    /// Returns the code of a tuple, which is below the number of stored values. Verified as the index is. The
+    /// caller calls [`Column::check_mapping`].
+    #[cfg(feature = "arrow")]
+    pub(crate) fn checked_code(&self, rank: u64) -> Result<u32, ReadError> {
+        if let (Some(verified), Some(Codes { place, .. })) = (self.index.verified(), self.codes) {
+            let width = place.shape.element_bytes;
+            verified.check_range(place.data_offset() + rank * width, width)?;
+        }
+        let element = self.element(rank);
+        match u32::try_from(element) {
+            Ok(code) if element < self.stored() => Ok(code),
+            _ => {
+                self.index.check_mapping()?;
+                Err(self.broken(rank))
+            }
+        }
+    }
+
+    pub(crate) fn broken(&self, rank: u64) -> ReadError {
+        if let Some(Codes { place, .. }) = self.codes
+            && self.element(rank) >= self.stored()
+        {
+            return ReadError::Format(FormatError::Corrupt {
+                what: "codes",
+                offset: place.data_offset() + rank * place.shape.element_bytes,
+                rule: "a code must be that of a value",
+                found: self.element(rank),
+            });
+        }
+        let rank = self.element(rank);
         ReadError::Format(FormatError::Corrupt {
             what: "column",
             offset: self.place.offset + rank * self.place.shape.offset_bytes,

@@ -141,8 +141,11 @@ impl ErrorKind {
             Build::Busy { .. } | Build::LockClosed { .. } => Self::Busy,
             Build::Io { source, .. } => Self::of_io(source),
             Build::ManyFiles { .. } | Build::Threads { .. } => Self::Limit,
-            Build::TooLarge { .. } => Self::TooLarge,
-            Build::NotPackable { .. } | Build::Harmonia { .. } | Build::Layout(_) => Self::Usage,
+            Build::TooLarge { .. } | Build::TooManyValues { .. } => Self::TooLarge,
+            Build::NotPackable { .. }
+            | Build::NoDictionary { .. }
+            | Build::Harmonia { .. }
+            | Build::Layout(_) => Self::Usage,
             Build::Base { source, .. } => Self::of_format(source),
             Build::OutOfMemory { .. } | Build::ManyChanges { .. } => Self::OutOfMemory,
             Build::OutputIsInput { .. }

@@ -31,10 +31,12 @@ fn make() -> Vec<Vec<u8>> {
         wide: false,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
         btree: Some(Btree { order: 5 }),
+        values: pleach_builder::Values::Auto,
     });
     let columns = BuildOptions { columns: true, ..plain.clone() };
     // Trees of several pages beside the lines, or in place of a spine.
     let trees = |layout: &str| plain.clone().with_layout(layout.parse().expect("a layout"));
+    let once = plain.clone().with_layout("lines,spine,grid,dictionary".parse().expect("a layout"));
     let text = |text: String| text.into_bytes();
     let numbers: Vec<(u64, u64)> = (0..300).map(|i| (mix(i), i)).collect();
     let few: Vec<(u32, u32)> = (0..90).map(|i| (i / 3 * 7, i)).collect();
@@ -91,5 +93,8 @@ fn make() -> Vec<Vec<u8>> {
         of(KeyType::U64, ValueType::Utf8, Column::U64((0..150).map(mix).collect()), texts(150), &all),
         of(KeyType::Bytes, ValueType::Bytes, names(90), texts(90), &columns),
         of(KeyType::I32, ValueType::Fixed(12), signed, twelve(90), &plain),
+        // Values that are stored once: 40 of them, and 300 with longer codes.
+        of(KeyType::U64, ValueType::Utf8, Column::U64((0..150).map(mix).collect()), texts(150), &once),
+        of(KeyType::Utf8, ValueType::Fixed(12), names(310), twelve(310), &once),
     ]
 }

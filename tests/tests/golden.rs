@@ -1,7 +1,7 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.11/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.12/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
@@ -13,7 +13,7 @@ use pleach_builder::source::Intervals;
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
     BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Schema, Silent, Source, SourceError, Unique,
-    build_strings_bytes, build_with_storage,
+    Values, build_strings_bytes, build_with_storage,
 };
 use pleach_format::classic::Geometry;
 use pleach_format::classic::paged::Form;
@@ -185,7 +185,7 @@ fn composite_and_approximate_keys() {
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.11").join(name)
+    data("v0.12").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -193,7 +193,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.11")).expect("a folder");
+        fs::create_dir_all(data("v0.12")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -618,7 +618,14 @@ fn texts_as_values() {
             (0..spread(i) % 7).map(|at| letters[(spread(i) >> (8 + 2 * at)) as usize % 4]).collect::<String>()
         }
     };
-    let tuples: Vec<(u64, String)> = (0..500).map(|i| (spread(i), text(i))).collect();
+    check_texts("u64_utf8.pleach", (0..500).map(|i| (spread(i), text(i))).collect(), Values::Auto);
+    // Each value once: 300 different ones, whose codes have two bytes.
+    let label = |i: u64| format!("{}{}", letters[(i % 4) as usize], i % 300);
+    let tuples = (0..500).map(|i| (spread(i), label(i))).collect();
+    check_texts("u64_utf8_dictionary.pleach", tuples, Values::Dictionary);
+}
+
+fn check_texts(name: &str, tuples: Vec<(u64, String)>, values: Values) {
     let schema = Schema::plain(KeyType::U64, ValueType::Utf8, Some(tuples.len() as u64));
     let mut chunk = Chunk::new(KeyType::U64, ValueType::Utf8);
     for (key, text) in &tuples {
@@ -631,8 +638,9 @@ fn texts_as_values() {
     let storage = MemoryStorage::default();
     let target = Path::new("/golden.pleach");
     let mut source = ChunkSource::new(schema, [chunk]);
-    build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage).expect("built");
-    let golden = compare("u64_utf8.pleach", storage.take(target).expect("there"));
+    let options = BuildOptions { values, ..BuildOptions::default() };
+    build_with_storage(&mut source, target, &options, &Silent, &storage).expect("built");
+    let golden = compare(name, storage.take(target).expect("there"));
     let index = OpenOptions::default().verify(Verify::Full).from_bytes(golden).expect("opens");
     let mut wanted = tuples;
     wanted.sort();

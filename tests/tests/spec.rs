@@ -4,8 +4,8 @@ use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::layout::{CHILD_LINES_MAX, LINE_BYTES};
 use pleach_format::section::{
     ARRAY_ALIGN, ColumnParameters, ENTRY_BYTES, Entry, FastParameters, GridParameters, HUGE_PAGE_BYTES,
-    HarmoniaParameters, LARGE_SECTION_BYTES, LEVELS_MAX, LineParameters, PARAMETERS_BYTES, PackedParameters,
-    SECTION_ALIGN, SECTIONS, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET,
+    HarmoniaParameters, LARGE_ALIGN, LARGE_SECTION_BYTES, LEVELS_MAX, LineParameters, PARAMETERS_BYTES,
+    PackedParameters, SECTION_ALIGN, SECTIONS, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET,
 };
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
@@ -42,6 +42,7 @@ fn constants() {
         ("SECTIONS_MAX", SECTIONS_MAX as u64),
         ("SECTION_ALIGN", SECTION_ALIGN),
         ("LARGE_SECTION_BYTES", LARGE_SECTION_BYTES),
+        ("LARGE_ALIGN", LARGE_ALIGN),
         ("HUGE_PAGE_BYTES", HUGE_PAGE_BYTES),
         ("ARRAY_ALIGN", ARRAY_ALIGN),
         ("LINE_BYTES", LINE_BYTES as u64),
@@ -100,7 +101,7 @@ fn section_table() {
         fields!(SpineParameters: line_bytes word_bytes levels child_lines inexact_lines encodings reserved);
     check_map("| SPIN: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(ColumnParameters: element_bytes offset_bytes reserved);
-    check_map("| TAIL, KEYS, VALS: offset", &fields, PARAMETERS_BYTES);
+    check_map("| TAIL, KEYS, VALS, CODE: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(PackedParameters: word_bytes page_keys reserved);
     check_map("| PACK: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded reserved);

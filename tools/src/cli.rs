@@ -174,6 +174,27 @@ impl From<Unique> for pleach_builder::Unique {
     }
 }
 
+/// How values that are byte strings are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ValuesHow {
+    /// As a dictionary, if that is shorter and has at most 65,536 values; else plain
+    Auto,
+    /// The value of each tuple
+    Plain,
+    /// Each different value once, and a short code for each tuple
+    Dictionary,
+}
+
+impl From<ValuesHow> for pleach_builder::Values {
+    fn from(values: ValuesHow) -> Self {
+        match values {
+            ValuesHow::Auto => Self::Auto,
+            ValuesHow::Plain => Self::Plain,
+            ValuesHow::Dictionary => Self::Dictionary,
+        }
+    }
+}
+
 /// Inputs that have a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Header {
@@ -335,9 +356,13 @@ pub struct BuildArgs {
     /// full or compressed keys), harmonia[:FANOUT[:PERCENT]] (a B+tree in two arrays, with nodes filled to
     /// PERCENT), btree[:ORDER] (a B+tree of nodes with metadata); also columns (for scans without a copy),
     /// packed (keys in as few bits as each 1024 of them need), wide (words as long as numeric keys, even if
-    /// shorter ones tell them apart)
+    /// shorter ones tell them apart), plain or dictionary (see --values)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: Layout,
+    /// How texts, byte strings and records are stored that are too long for the lines [default: that of the
+    /// layout, else auto]
+    #[arg(long, value_name = "HOW")]
+    pub values: Option<ValuesHow>,
     /// Keys begin intervals, and column END has their last keys; get answers by the interval that holds a key.
     /// For networks of addresses, such as 192.0.2.0/24, give --key-type cidr instead
     #[arg(long, value_name = "END")]

@@ -149,12 +149,15 @@ pub fn build_failure(error: &BuildError) -> Failure {
         }
         BuildError::Types { .. } => Code::TypesDiffer,
         BuildError::Busy { .. } => Code::Busy,
-        BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
+        BuildError::TooLarge { .. }
+        | BuildError::TooManyValues { .. }
+        | BuildError::LastGeneration { .. } => Code::TooLarge,
         BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
         BuildError::Layout(_) => Code::Usage,
-        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } | BuildError::Approximate { .. } => {
-            Code::Input
-        }
+        BuildError::NotPackable { .. }
+        | BuildError::NoDictionary { .. }
+        | BuildError::NotUnique { .. }
+        | BuildError::Approximate { .. } => Code::Input,
         BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
         BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,
         BuildError::OutputIsInput { .. }

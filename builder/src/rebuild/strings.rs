@@ -8,6 +8,7 @@ use super::base::{Base, Blocks, Window};
 use super::changes::{Effects, push_element};
 use crate::error::BuildError;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::codes;
 use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::section::Tag;
@@ -100,6 +101,8 @@ pub(crate) struct ByteMerge<'a> {
     tails: Option<Elements<'a>>,
     keys: Option<Elements<'a>>,
     values: Option<Elements<'a>>,
+    /// The codes of the values, if each of them is stored once. Then all values are loaded at the start.
+    codes: Option<Elements<'a>>,
     window: Range<u64>,
     /// Next rank of the base, and its key and value once they were made.
     rank: u64,
@@ -132,11 +135,17 @@ impl<'a> ByteMerge<'a> {
             return Err(base.damaged(Tag::KEYS, 0));
         }
         let values = header.values.filter(|_| header.value_type.is_bytes());
+        let mut values = Elements::new(base, Tag::VALUES, values)?;
+        let codes = Elements::new(base, Tag::CODES, header.codes)?;
+        if let (Some(values), true) = (&mut values, header.codes.is_some()) {
+            values.load(&(0..values.place.shape.elements))?;
+        }
         Ok(Self {
             lines: lines.ok_or_else(|| base.damaged(Tag::LINE, header.lines_offset))?,
             tails,
             keys,
-            values: Elements::new(base, Tag::VALUES, values)?,
+            values,
+            codes,
             base,
             schema,
             effects,
@@ -161,7 +170,8 @@ impl<'a> ByteMerge<'a> {
         let (first, last) =
             (header.geometry.place(self.window.start).0, header.geometry.place(self.window.end - 1).0);
         self.line_window = Some(self.lines.window(first * 64, (last - first + 1) * 64)?);
-        for elements in [&mut self.tails, &mut self.keys, &mut self.values].into_iter().flatten() {
+        let varying = if self.codes.is_some() { &mut self.codes } else { &mut self.values };
+        for elements in [&mut self.tails, &mut self.keys, varying].into_iter().flatten() {
             elements.load(&self.window)?;
         }
         Ok(())
@@ -193,9 +203,12 @@ impl<'a> ByteMerge<'a> {
                 self.key.extend_from_slice(&key[key.len() - header.key_type.bytes()..]);
             }
         }
-        match &self.values {
-            Some(values) => self.value.extend_from_slice(values.get(rank)?),
-            None => {
+        match (&self.values, &self.codes) {
+            (Some(values), None) => self.value.extend_from_slice(values.get(rank)?),
+            (Some(values), Some(codes)) => {
+                self.value.extend_from_slice(values.get(codes::code(codes.get(rank)?))?);
+            }
+            (None, _) => {
                 let at = geometry.values_at() + slot * geometry.value_bytes;
                 self.value.extend_from_slice(&line[at..at + geometry.value_bytes]);
             }

@@ -34,7 +34,12 @@ pub fn check_frame(file: &[u8]) -> Header {
     let mut end = HEAD_BYTES as u64;
     for section in &header.sections {
         let entry = &section.entry;
-        assert_eq!(section.offset(), section_start(end, entry.length.get()).unwrap(), "{}", entry.tag);
+        assert_eq!(
+            section.offset(),
+            section_start(entry.tag, end, entry.length.get()).unwrap(),
+            "{}",
+            entry.tag
+        );
         assert_eq!(entry.flags.get(), u32::from(![Tag::META, Tag::SPINE, Tag::GRID].contains(&entry.tag)));
         end = section.offset() + entry.length.get();
         let extent = &file[section.offset() as usize..section.end as usize];

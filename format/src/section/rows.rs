@@ -82,6 +82,8 @@ sections! {
     KEYS = "KEYS", "key column", "key", ByContent, ColumnParameters::FIELDS;
     /// Value column.
     VALUES = "VALS", "value column", "value", ByContent, ColumnParameters::FIELDS;
+    /// Codes of values that are stored once.
+    CODES = "CODE", "value codes", "tuple", Required, ColumnParameters::FIELDS;
     /// Compressed key column.
     PACK = "PACK", "packed keys", "key", Skippable, PackedParameters::FIELDS;
     /// FAST tree.

@@ -18,7 +18,7 @@ use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::interval::Ends;
 use pleach_format::section::Tag;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{FormatError, Meaning, Short, Word, line};
+use pleach_format::{FormatError, Meaning, Short, Word, codes, line};
 use std::ops::Range;
 
 /// A sorted relation: an index file, or columns.
@@ -157,11 +157,11 @@ impl<'a> Relation<'a> {
         RelationError::Damaged { path: index.path().to_owned(), section, source }
     }
 
-    /// Verifies what all reads depend on: the lists of sums, the names, and the map of byte keys to words.
-    /// O(file / 2048).
+    /// Verifies what all reads depend on: the lists of sums, the names, the map of byte keys to words, and
+    /// values that are stored once. O(file / 2048 + such values).
     pub(super) fn prepare(&self) -> Result<Names, RelationError> {
         let Kind::File(index) = self.kind else { return Ok(Names::default()) };
-        for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES] {
+        for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES, Tag::CODES] {
             let Some(section) = index.header().section(tag) else { continue };
             let (offset, length) = (section.entry.sums_offset.get(), section.entry.sums_bytes());
             let (expected, found) = (section.entry.sums_crc.get(), crc32(bytes(index, offset, length)?));
@@ -173,6 +173,9 @@ impl<'a> Relation<'a> {
             if tag == Tag::META || tag == Tag::MASK {
                 verify(index, tag, section.offset(), section.entry.length.get())?;
             }
+        }
+        if let Some(place) = index.header().values.filter(|_| index.header().codes.is_some()) {
+            verify_column(index, Tag::VALUES, Some(place), 0..place.shape.elements)?;
         }
         let meta = index.meta().map_err(|source| Self::damaged(index, "META", source))?;
         let ends = Ends::of(index.key_type(), index.value_type(), &meta.value_logical, &meta.interval);
@@ -227,7 +230,8 @@ impl<'a> Relation<'a> {
         };
         let header = index.header();
         let mut total = 0u64;
-        for (place, mask) in [(header.keys, header.mask.as_ref()), (header.values, None)] {
+        let values = header.values.filter(|_| header.codes.is_none());
+        for (place, mask) in [(header.keys, header.mask.as_ref()), (values, None)] {
             let each = |bytes: u64| (ranks.end - ranks.start).saturating_mul(bytes);
             let of_column = match (place, mask) {
                 (Some(place), _) if place.shape.offset_bytes == 0 => each(place.shape.element_bytes),
@@ -240,6 +244,12 @@ impl<'a> Relation<'a> {
                 (None, None) => 0,
             };
             total = total.saturating_add(of_column);
+        }
+        if let Some((codes, place)) = header.codes.zip(header.values) {
+            for rank in ranks {
+                let (start, end) = place_of(index, (codes, place), rank)?;
+                total = total.saturating_add(end.saturating_sub(start));
+            }
         }
         Ok(total)
     }
@@ -406,6 +416,9 @@ impl<'a> Relation<'a> {
         let value_type = index.value_type();
         let values = if !wants_values || value_type == ValueType::None {
             Column::None
+        } else if let Some(places) = header.codes.zip(header.values) {
+            verify_column(index, Tag::CODES, header.codes, ranks.clone())?;
+            coded_values(index, places, ranks)?
         } else if value_type.is_bytes() {
             verify_column(index, Tag::VALUES, header.values, ranks.clone())?;
             byte_values(index, header.values.ok_or_else(|| mismatch(index))?, ranks)?
@@ -575,6 +588,42 @@ fn byte_values(index: &Index, place: ColumnPlace, ranks: Range<u64>) -> Result<C
         // The offsets may have any value if the file is overwritten meanwhile.
         values.push(data.get(from as usize..to as usize).unwrap_or_default());
         from = to;
+    }
+    Ok(Column::Bytes(values))
+}
+
+/// Returns where the value of a tuple is among values that are stored once, in their data.
+fn place_of(
+    index: &Index,
+    (codes, values): (ColumnPlace, ColumnPlace),
+    rank: u64,
+) -> Result<(u64, u64), RelationError> {
+    let (at, width) = (codes.data_offset() + rank * codes.shape.element_bytes, codes.shape.element_bytes);
+    let code = codes::code(bytes(index, at, width)?);
+    if code >= values.shape.elements {
+        index.check_mapping().map_err(|source| Relation::damaged(index, "CODE", source))?;
+        let rule = "a code must be that of a value";
+        let source = FormatError::Corrupt { what: "codes", offset: at, rule, found: code };
+        return Err(Relation::damaged(index, "CODE", source.into()));
+    }
+    match values.shape.offset_bytes {
+        0 => Ok((code * values.shape.element_bytes, (code + 1) * values.shape.element_bytes)),
+        _ => Ok((offset(index, values, code)?, offset(index, values, code + 1)?)),
+    }
+}
+
+/// Returns values that are stored once; the codes and the values were verified.
+fn coded_values(
+    index: &Index,
+    places: (ColumnPlace, ColumnPlace),
+    ranks: Range<u64>,
+) -> Result<Column, RelationError> {
+    let data = bytes(index, places.1.data_offset(), places.1.shape.data_bytes)?;
+    let mut values = Strings::default();
+    for rank in ranks {
+        let (start, end) = place_of(index, places, rank)?;
+        // The offsets may have any value if the file is overwritten meanwhile.
+        values.push(data.get(start as usize..end as usize).unwrap_or_default());
     }
     Ok(Column::Bytes(values))
 }

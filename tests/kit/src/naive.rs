@@ -379,7 +379,7 @@ pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
     let mut file = vec![0u8; 8192];
     let mut entries = Vec::new();
     for (tag, required, content, elements, parameters) in contents {
-        let start = section_start(file.len() as u64, content.len() as u64).expect("small");
+        let start = section_start(tag, file.len() as u64, content.len() as u64).expect("small");
         file.resize(start as usize, 0);
         entries.push(Entry::new(tag, required, start, content.len() as u64, elements, parameters));
         file.extend_from_slice(&content);
@@ -416,7 +416,7 @@ pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
         places.push(content.len() as u64);
         content.extend_from_slice(list);
     }
-    let start = section_start(file.len() as u64, content.len() as u64).expect("small");
+    let start = section_start(Tag::SUMS, file.len() as u64, content.len() as u64).expect("small");
     assert_eq!(start, file.len() as u64, "the reference is for small files");
     for ((entry, list), place) in entries.iter_mut().zip(&lists).zip(places) {
         entry.sums_offset = (start + place).into();

@@ -15,7 +15,7 @@ use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_builder::{BuildOptions, Overlap, Summary};
+use pleach_builder::{BuildOptions, Layout, Overlap, Summary};
 use pleach_format::Meaning;
 use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Interval, NullCounts, Types};
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         force: args.force,
         ..default
     }
-    .with_layout(args.layout)
+    .with_layout(Layout { values: args.values.map_or(args.layout.values, Into::into), ..args.layout })
 }
 
 /// Returns the bytes of the file per tuple.
