@@ -174,8 +174,8 @@ impl Parsed {
     }
 }
 
-/// Reports whether plain numbers of this type are the elements of a logical type: addresses, digits and hashes are numbers
-/// to everybody.
+/// Reports whether plain numbers of this type are the elements of a logical type: addresses, digits and hashes are
+/// numbers to everybody.
 pub(crate) const fn is_number(form: Form) -> bool {
     matches!(form, Form::Ipv4 | Form::Digits(_) | Form::Hash(_))
 }

@@ -171,8 +171,8 @@ impl<W: KeyLane> Bottom<W> {
     }
 
     /// Decides by the first tuple lines of the file whether the spine is sparse, and whether 8-bit codes are tried at
-    /// all. Must be called with the lines of the first piece, or all: it looks at fewer, so that the result depends on the
-    /// tuples alone.
+    /// all. Must be called with the lines of the first piece, or all: it looks at fewer, so that the result depends on
+    /// the tuples alone.
     pub(crate) fn trial(&mut self, lines: &[Line]) {
         let has_grid = self.sparse && lines.len() as u64 >= GRID_LINES_MIN;
         self.shape.child_lines = if has_grid { SPARSE_CHILD_LINES } else { 1 };

@@ -290,7 +290,7 @@ typedef struct {
    */
   const char *unique;
   /*
-   Layout, such as `classic`.
+   Layout, such as `lines,spine,grid`; with `plain` or `dictionary` for values that are stored each, or once.
    */
   const char *layout;
   /*
@@ -513,6 +513,14 @@ typedef struct {
    One line about the file.
    */
   const char *description;
+  /*
+   Not 0 if keys are hashes or prefixes, so that a key which is not in the file may be found.
+   */
+  uint32_t is_approximate;
+  /*
+   Share of the absent keys that are found; 0 if keys are exact, below 0 if it is not known.
+   */
+  double approximate_rate;
 } pleach_info;
 
 #ifdef __cplusplus
@@ -887,6 +895,9 @@ pleach_status pleach_field(const pleach_index *index, uint32_t number, const cha
  A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
  right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
  away, for inner, left, semi and anti. The answer has the column `key_right` too.
+
+ With the word `approximate` at the end of its argument, `reduce`, a set operation or a `join` takes files of hashes
+ and prefixes, although equal keys may stand for different ones: `inner approximate`.
 
  The caller guarantees:
  `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a

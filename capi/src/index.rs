@@ -110,6 +110,12 @@ struct Texts {
     fields: Vec<(CString, CString)>,
 }
 
+/// What `pleach_info` tells of approximate keys.
+fn approximate(index: &reader::Index) -> Result<(u32, f64)> {
+    let found = index.approximate().map_err(reader::Error::from)?;
+    Ok(found.map_or((0, 0.0), |found| (1, found.rate.unwrap_or(-1.0))))
+}
+
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
@@ -258,6 +264,10 @@ pub struct pleach_info {
     pub value_meaning: *const c_char,
     /// One line about the file.
     pub description: *const c_char,
+    /// Not 0 if keys are hashes or prefixes, so that a key which is not in the file may be found.
+    pub is_approximate: u32,
+    /// Share of the absent keys that are found; 0 if keys are exact, below 0 if it is not known.
+    pub approximate_rate: f64,
 }
 
 fn key_type(key_type: KeyType) -> (pleach_type, u32) {
@@ -307,6 +317,7 @@ pub unsafe extern "C" fn pleach_describe(
         let (table, texts) = (&index.table, &index.texts);
         let (key_type, key_bytes) = self::key_type(table.key_type());
         let (value_type, value_bytes) = self::value_type(table.value_type());
+        let (is_approximate, approximate_rate) = approximate(table.index())?;
         let described = pleach_info {
             tuples: table.len(),
             file_bytes: table.index().file_bytes(),
@@ -324,6 +335,8 @@ pub unsafe extern "C" fn pleach_describe(
             key_meaning: texts.key_meaning.as_ptr(),
             value_meaning: texts.value_meaning.as_ptr(),
             description: texts.description.as_ptr(),
+            is_approximate,
+            approximate_rate,
         };
         // SAFETY: the caller guarantees the place.
         unsafe { put(info, described) };

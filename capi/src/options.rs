@@ -38,7 +38,7 @@ pub struct pleach_build_options {
     pub op: *const c_char,
     /// Equal keys: `first`, `last` or `error`; by default all tuples are kept.
     pub unique: *const c_char,
-    /// Layout, such as `classic`.
+    /// Layout, such as `lines,spine,grid`; with `plain` or `dictionary` for values that are stored each, or once.
     pub layout: *const c_char,
     /// Method of a rebuild: `auto`, `merge` or `patch`.
     pub method: *const c_char,

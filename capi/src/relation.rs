@@ -46,6 +46,18 @@ fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
     })
 }
 
+/// Takes the word `approximate` from the end of an argument. Expressions have no such word, and need none.
+fn permitted(name: &str, argument: Option<String>) -> (Option<String>, bool) {
+    let is_rule = !matches!(name, "select" | "project");
+    let Some(rest) = argument.as_deref().filter(|_| is_rule).and_then(|text| {
+        let rest = text.trim_end().strip_suffix("approximate")?;
+        (rest.is_empty() || rest.ends_with(char::is_whitespace)).then(|| rest.trim_end().to_owned())
+    }) else {
+        return (argument, false);
+    };
+    (Some(rest).filter(|rest| !rest.is_empty()), true)
+}
+
 /// Reads the argument of a join, words in any order: which tuples the answer has, and the rule for partners.
 fn join(argument: &str) -> Option<Operation> {
     let (mut how, mut asof, mut tolerance, mut within) = (None, None, None, None);
@@ -83,12 +95,13 @@ unsafe fn job(
     // SAFETY: the caller guarantees the texts and the files.
     unsafe {
         let name = text(operator, "operator")?.ok_or_else(|| input("operator is NULL: give a name"))?;
-        let operation = operation(&name, text(argument, "argument")?)?;
+        let (argument, is_approximate) = permitted(&name, text(argument, "argument")?);
+        let operation = operation(&name, argument)?;
         let mut indices = Vec::new();
         for &index in slice(inputs, count, "inputs")? {
             indices.push(Arc::clone(given(index, "inputs")?.table.index()));
         }
-        Ok(Job::new(operation, indices, threads)?)
+        Ok(Job::new(operation, indices, threads)?.approximate(is_approximate))
     }
 }
 
@@ -99,6 +112,9 @@ unsafe fn job(
 /// A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
 /// right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
 /// away, for inner, left, semi and anti. The answer has the column `key_right` too.
+///
+/// With the word `approximate` at the end of its argument, `reduce`, a set operation or a `join` takes files of hashes
+/// and prefixes, although equal keys may stand for different ones: `inner approximate`.
 ///
 /// # Safety
 /// `operator` is a text; `argument` is NULL or one; `inputs` has `inputs_count` open files; `out` is a place for a
@@ -138,7 +154,7 @@ pub unsafe extern "C" fn pleach_relate_to_file(
         let (file, options) = unsafe { (path(file, "file")?, Options::of(options)?) };
         // SAFETY: as above.
         let job = unsafe { job(operator_name, argument, (inputs, inputs_count), options.threads()) }?;
-        let job = job.approximate(options.is_approximate());
+        let job = if options.is_approximate() { job.approximate(true) } else { job };
         job.build(&file, &options.build(Vec::new()), &options.progress())?;
         Ok(())
     })

@@ -271,9 +271,32 @@ static void relations(void) {
     pleach_close(right);
 }
 
+/* Operators that need exact keys take hashes if they are told so. */
+static void approximate(void) {
+    write_file("h.csv", "k,v\none,1\ntwo,2\n");
+    build("h.csv", "h.pleach", "hash64", "u32");
+    pleach_index *index = open_index("h.pleach");
+    const pleach_index *both[] = {index, index};
+    struct ArrowArrayStream stream;
+    const char *const rules[] = {"inner approximate", "approximate", " approximate "};
+    for (int at = 0; at < 3; at++) {
+        FAILS(PLEACH_INPUT, pleach_relate("join", at == 0 ? "inner" : NULL, both, 2, &stream));
+        OK(pleach_relate("join", rules[at], both, 2, &stream));
+        stream.release(&stream);
+    }
+    OK(pleach_relate("union", "multiset approximate", both, 2, &stream));
+    stream.release(&stream);
+    OK(pleach_relate("reduce", "sum approximate", both, 1, &stream));
+    stream.release(&stream);
+    FAILS(PLEACH_INPUT, pleach_relate("join", "innerapproximate", both, 2, &stream));
+    FAILS(PLEACH_INPUT, pleach_relate("select", "key > 1 approximate", both, 1, &stream));
+    pleach_close(index);
+}
+
 int main(void) {
     look_up();
     streams();
     relations();
+    approximate();
     return 0;
 }

@@ -13,9 +13,14 @@ static pleach_keys texts(const char *bytes, const int32_t *offsets, size_t count
     return keys;
 }
 
-static void text_keys(void) {
+/* `layout` may ask for values that are stored once. */
+static void text_keys(const char *layout) {
     write_file("t.csv", "k,v\nab,one\nabc,three\n\"\",none\nzebra,last\n");
-    build("t.csv", "t.pleach", "utf8", "utf8");
+    const char *table = "t.csv";
+    pleach_build_options options = build_options();
+    options.key_type = options.value_type = "utf8";
+    options.layout = layout;
+    OK(pleach_build(&table, 1, "t.pleach", &options));
     pleach_index *index = open_index("t.pleach");
     const int32_t offsets[] = {0, 2, 2, 5, 8, 8};
     pleach_keys keys = texts("ababcxyz", offsets, 5);
@@ -276,6 +281,9 @@ static void hashes(void) {
     uint32_t values[2];
     OK(pleach_get(index, &keys, values, sizeof values, NULL, 0, NULL));
     CHECK(values[0] == 1 && values[1] == 3);
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.is_approximate == 1 && info.approximate_rate == 0x1p-63);
     pleach_close(index);
 }
 
@@ -284,7 +292,8 @@ int main(void) {
     networks();
     composites();
     hashes();
-    text_keys();
+    text_keys(NULL);
+    text_keys("lines,spine,dictionary");
     records();
     fixed_values();
     keys_alone();

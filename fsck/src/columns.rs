@@ -360,7 +360,11 @@ impl<R: ReadAt> Check<'_, R> {
             }
             None => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
         };
-        let text = format!("the element of rank {rank} must be that of its tuple");
+        let text = if tag == Tag::VALUES && header.codes.is_some() {
+            format!("value {rank} of those that are stored once must be valid")
+        } else {
+            format!("the element of rank {rank} must be that of its tuple")
+        };
         self.rule(Code::Column, section, at, length, expected, hex(found), &text);
     }
 

@@ -391,7 +391,7 @@ fn texts_cannot_be_other_bytes() {
             tried += 1;
         }
         let width = place.shape.offset_bytes as usize;
-        for rank in (0..=there.tuples as usize).step_by(step) {
+        for rank in (0..=place.shape.elements as usize).step_by(step) {
             let at = place.offset as usize + rank * width;
             for wrong in [place.shape.data_bytes + 1, u64::from(u32::MAX >> 1)] {
                 let findings = changed(&whole, |bytes| put(bytes, at, width, wrong));

@@ -153,6 +153,9 @@ def build(
     limits the memory, and `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and
     total, or True for a bar.
 
+    `layout` names the sections, such as "lines,spine,grid". With "dictionary" in it equal texts, byte strings and
+    records are stored once, with "plain" never, else where that is shorter.
+
     `interval` names the column of the last keys of intervals, which begin at the keys; with `interval_end="exclusive"`
     it has the first keys behind them. Networks of addresses are `key_type="cidr"`. A look-up then answers by the
     interval that holds the key. `overlap="last"` lets the later row win where intervals overlap.

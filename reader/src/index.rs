@@ -13,6 +13,7 @@ use crate::touched::{Touched, Verified};
 use pleach_format::Record;
 use pleach_format::approximate::Approximate;
 use pleach_format::classic::Geometry;
+use pleach_format::interval::Ends;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
@@ -23,6 +24,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Extent of verification: which bytes of a file are checked, and when.
@@ -231,6 +233,7 @@ impl OpenOptions {
             structure,
             fast,
             mask,
+            ends: OnceLock::new(),
             options: self,
             path,
             identity: None,
@@ -308,6 +311,8 @@ pub struct Index {
     /// Layout of the FAST tree, if there is one.
     fast: Option<Layout>,
     mask: Option<Mask>,
+    /// Where intervals end, once it was asked for: look-ups one by one do not read META again.
+    ends: OnceLock<Option<Ends>>,
     options: OpenOptions,
     path: PathBuf,
     /// Identity of the file that was opened; `None` for bytes in memory.
@@ -397,6 +402,10 @@ impl Index {
         let meta = self.meta()?;
         let logical = Meaning::new(self.key_type(), &meta.key_logical).logical;
         Ok(Approximate::of(&logical, &meta.approximate, self.len()))
+    }
+
+    pub(crate) fn known_ends(&self) -> &OnceLock<Option<Ends>> {
+        &self.ends
     }
 
     /// Returns column names and logical types; the default if the file has no META section.

@@ -43,8 +43,12 @@ impl Index {
     /// # Errors
     /// [`ReadError`] if META cannot be read.
     pub fn ends(&self) -> Result<Option<Ends>, ReadError> {
+        if let Some(&ends) = self.known_ends().get() {
+            return Ok(ends);
+        }
         let meta = self.meta()?;
-        Ok(Ends::of(self.key_type(), self.value_type(), &meta.value_logical, &meta.interval))
+        let ends = Ends::of(self.key_type(), self.value_type(), &meta.value_logical, &meta.interval);
+        Ok(*self.known_ends().get_or_init(|| ends))
     }
 
     /// Returns the intervals of the file; `None` if its keys are keys.

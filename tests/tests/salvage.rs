@@ -5,7 +5,7 @@ use pleach::{FsckOptions, Index, KeyType, ValueType, Verdict, fsck};
 use pleach_builder::rebuild::{CompactOptions, Compacted, compact};
 use pleach_builder::{
     Btree, BuildError, BuildOptions, Chunk, ChunkSource, Column, Fast, Harmonia, Layout, Schema, Silent,
-    Strings, build, build_slice,
+    Strings, Values, build, build_slice,
 };
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::section::{TABLE_OFFSET, Tag};
@@ -176,6 +176,7 @@ fn damage_elsewhere_loses_no_tuple() {
         wide: true,
         harmonia: Some(Harmonia { fanout: 8, fill_percent: 70 }),
         btree: Some(Btree { order: 5 }),
+        values: Values::Auto,
     };
     let tuples: Vec<(u64, u64)> = (0..5000).map(|i| (i * 3, mix(i))).collect();
     let full = Place::new(|path| {
@@ -184,7 +185,11 @@ fn damage_elsewhere_loses_no_tuple() {
     let sections = [
         damage_elsewhere(&numbers(5000), &[]),
         damage_elsewhere(&full, &[]),
-        damage_elsewhere(&texts(3000, true), &[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES]),
+        damage_elsewhere(&texts(3000, true, Values::Auto), &[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES]),
+        damage_elsewhere(
+            &texts(3000, true, Values::Dictionary),
+            &[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES, Tag::CODES],
+        ),
     ];
     assert!(sections[1] > sections[0] + 3);
     figure(
@@ -208,7 +213,7 @@ fn without_both_tables_nothing_is_made() {
 }
 
 /// Keys that are long, and values of all lengths.
-fn texts(tuples: usize, columns: bool) -> Place {
+fn texts(tuples: usize, columns: bool, form: Values) -> Place {
     Place::new(|path| {
         let (mut keys, mut values) = (Strings::default(), Strings::default());
         for i in 0..tuples as u64 {
@@ -220,14 +225,19 @@ fn texts(tuples: usize, columns: bool) -> Place {
         chunk.values = Column::Bytes(values);
         let schema = Schema::plain(KeyType::Utf8, ValueType::Utf8, Some(tuples as u64));
         let mut source = ChunkSource::new(schema, vec![chunk]);
-        let options = BuildOptions { columns, ..BuildOptions::default() };
+        let options = BuildOptions { columns, values: form, ..BuildOptions::default() };
         build(&mut source, path, &options, &Silent).expect("a build");
     })
 }
 
 #[test]
 fn strings_are_saved_or_told() {
-    let place = texts(6000, false);
+    for form in [Values::Plain, Values::Dictionary] {
+        saved_or_told(&texts(6000, false, form));
+    }
+}
+
+fn saved_or_told(place: &Place) {
     let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
     let parsed = header(&place.bytes);
     let sections: Vec<_> = parsed.sections.iter().filter(|section| section.end > section.offset()).collect();
@@ -262,7 +272,7 @@ fn strings_are_saved_or_told() {
 /// Offsets that go back could make an element of the same bytes over and over, a file of megabytes terabytes.
 #[test]
 fn no_bytes_of_a_column_are_saved_twice() {
-    let place = texts(6000, true);
+    let place = texts(6000, true, Values::Plain);
     let header = header(&place.bytes);
     let values = header.values.expect("a column of values");
     assert_eq!(values.shape.element_bytes, 0);
@@ -307,7 +317,7 @@ fn words_of_another_type_are_saved_whole_or_refused() {
 /// Without the mask no byte key can be read: what is certain of it is repaired.
 #[test]
 fn a_mask_that_can_be_repaired_is() {
-    let place = texts(3000, false);
+    let place = texts(3000, false, Values::Plain);
     let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
     let parsed = header(&place.bytes);
     assert!(parsed.keys.is_none(), "nothing else has the keys");

@@ -122,7 +122,7 @@ impl Base {
             return Err(self.damaged(Tag::SUMS, section.entry.sums_offset.get()));
         }
         let sums = list.as_chunks::<SUM_BYTES>().0.iter().map(|&sum| u32::from_le_bytes(sum)).collect();
-        Ok(Some(Blocks { base: self, section: *section, sums }))
+        Ok(Some(Blocks { base: self, section: *section, sums, mended: None }))
     }
 
     /// Returns column names and logical types.
@@ -191,6 +191,8 @@ pub(crate) struct Blocks<'a> {
     pub section: Section,
     /// Stored sum of each block.
     pub sums: Vec<u32>,
+    /// The section with its padding, if its damage was undone.
+    mended: Option<Vec<u8>>,
 }
 
 impl Blocks<'_> {
@@ -220,6 +222,18 @@ impl Blocks<'_> {
         let is_whole = is_whole(&bytes);
         bytes.truncate(length);
         Ok(is_whole.then_some(bytes))
+    }
+
+    /// Undoes the damage of a section of at most 64 blocks that all tuples depend on, if that is certainly possible.
+    pub(crate) fn mend(&mut self) -> Result<(), BuildError> {
+        const BLOCKS_MAX: u64 = 64;
+        if self.section.extent() <= BLOCKS_MAX * BLOCK {
+            self.mended = self.repaired()?.map(|mut bytes| {
+                bytes.resize(self.section.extent() as usize, 0);
+                bytes
+            });
+        }
+        Ok(())
     }
 
     /// Undoes the change of one bit in a block; returns false if that does not explain the damage.
@@ -275,6 +289,11 @@ impl Blocks<'_> {
         let first = at / BLOCK;
         let end = (at + length).div_ceil(BLOCK).min(self.sums.len() as u64).max(first);
         let bytes = (first..end).map(|block| self.block_bytes(block)).sum::<u64>();
+        if let Some(mended) = &self.mended {
+            let part = mended.get((first * BLOCK) as usize..).and_then(|rest| rest.get(..bytes as usize));
+            let bytes = part.unwrap_or_default().to_vec();
+            return Ok(Window { start: first * BLOCK, bytes, bad: Vec::new() });
+        }
         let mut window = Window { start: first * BLOCK, bytes: vec![0; bytes as usize], bad: Vec::new() };
         window.bad = self.read(first, &mut window.bytes)?;
         Ok(window)

@@ -138,6 +138,9 @@ impl<'a> ByteMerge<'a> {
         let mut values = Elements::new(base, Tag::VALUES, values)?;
         let codes = Elements::new(base, Tag::CODES, header.codes)?;
         if let (Some(values), true) = (&mut values, header.codes.is_some()) {
+            if base.is_salvage() {
+                values.blocks.mend()?;
+            }
             values.load(&(0..values.place.shape.elements))?;
         }
         Ok(Self {

@@ -11,7 +11,9 @@ use crate::memory;
 use crate::memory::tests::{Answers, RIGHT, join_oracle, pairs, set_oracle};
 use crate::rules::{How, Reduction, SetOperation, SetRule};
 use pleach::{Index, Key, KeyType, ValueType, Word};
-use pleach_builder::{BuildOptions, Column, Observer, Silent, Strings, build_bytes, build_strings_bytes};
+use pleach_builder::{
+    BuildOptions, Column, Observer, Silent, Strings, Values, build_bytes, build_strings_bytes,
+};
 use std::collections::BTreeMap;
 
 /// A way from small numbers to keys of a type, in the same order, and to files of them.
@@ -739,23 +741,38 @@ fn forged_columns_are_errors() {
     let input = Relation::from_columns("texts", types, &keys, &values).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("texts.pleach");
-    let all = set(SetOperation::Union, SetRule::Set, input, input, StreamOptions::default()).unwrap();
-    all.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
-    let whole = std::fs::read(&path).unwrap();
-    let place = Index::from_bytes(whole.clone()).unwrap().header().values.unwrap();
-    for (rank, offset) in [(1u64, u64::MAX), (200, 0), (200, 1 << 20), (399, 3), (400, u64::MAX)] {
-        let width = place.shape.offset_bytes as usize;
-        let mut bytes = whole.clone();
-        let at = place.offset as usize + rank as usize * width;
-        bytes[at..at + width].copy_from_slice(&offset.to_le_bytes()[..width]);
-        pleach_kit::mutate::reseal(&mut bytes);
-        let forged = Index::from_bytes(bytes).unwrap();
-        let input = Relation::from_index(&forged);
-        for piece_bytes in [0, 1000, 1 << 20] {
-            let options = StreamOptions { piece_bytes, ..StreamOptions::default() };
-            let refused =
-                reduce(input, Reduction::First, options).unwrap().collect().unwrap_err().to_string();
-            assert!(refused.contains("offsets must ascend"), "{rank} {offset}: {refused}");
+    for form in [Values::Plain, Values::Dictionary] {
+        let all = set(SetOperation::Union, SetRule::Set, input, input, StreamOptions::default()).unwrap();
+        let options = BuildOptions { values: form, force: true, ..BuildOptions::default() };
+        all.to_index(&path, &options, &Silent).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let header = Index::from_bytes(whole.clone()).unwrap().header().clone();
+        let place = header.values.unwrap();
+        let (last, width) = (place.shape.elements, place.shape.offset_bytes as usize);
+        assert_eq!(last, if form == Values::Plain { 400 } else { 90 });
+        // What is written where, and what is said of it.
+        let mut forged: Vec<(u64, usize, u64, &str)> = Vec::new();
+        for (rank, offset) in
+            [(1, u64::MAX), (last / 2, 0), (last / 2, 1 << 20), (last - 1, 3), (last, u64::MAX)]
+        {
+            forged.push((place.offset + rank * width as u64, width, offset, "offsets must ascend"));
+        }
+        for code in header.codes.iter().flat_map(|codes| [(0, 90), (200, 255)].map(|code| (codes, code))) {
+            let (codes, (rank, code)) = code;
+            forged.push((codes.data_offset() + rank, 1, code, "a code must be that of a value"));
+        }
+        for (at, width, number, told) in forged {
+            let mut bytes = whole.clone();
+            pleach_kit::mutate::put(&mut bytes, at as usize, width, number);
+            pleach_kit::mutate::reseal(&mut bytes);
+            let forged = Index::from_bytes(bytes).unwrap();
+            let input = Relation::from_index(&forged);
+            for piece_bytes in [0, 1000, 1 << 20] {
+                let options = StreamOptions { piece_bytes, ..StreamOptions::default() };
+                let refused = reduce(input, Reduction::First, options).and_then(Answer::collect);
+                let refused = refused.unwrap_err().to_string();
+                assert!(refused.contains(told), "{at} {number}: {refused}");
+            }
         }
     }
 }
