@@ -1,8 +1,12 @@
-//! Records: values of several named fields, each of a fixed width.
+//! Records: values of several named fields.
 //!
 //! The fields of a record are stored one after the other without padding, little-endian, the first one at the
 //! lowest address. Records of four or eight bytes are stored as values of type u32 or u64, all others of N
 //! bytes as `bytesN`. So tuple lines, columns and searches need no knowledge of records.
+//!
+//! A text or a byte string of any length has 4 bytes among the fields: where it ends, counted from the first byte
+//! after the fields, where all texts follow in the order of their fields. Records with such fields are stored as
+//! `bytes`.
 //!
 //! The fields are specified by the logical type of the value in META,
 //! `record<left: u32, right: f64, "a b": bytes3>`. A reader that ignores it sees plain values. If the text is
@@ -11,13 +15,18 @@
 use crate::key::sealed::Sealed;
 use crate::types::ValueType;
 use core::fmt;
+use core::ops::Range;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Maximum number of fields in a record.
 pub const FIELDS_MAX: usize = 1024;
-/// Maximum bytes of a record: those of the longest `bytesN`.
+/// Maximum bytes of the fields of a record, without texts: those of the longest `bytesN`.
 pub const RECORD_BYTES_MAX: usize = u16::MAX as usize;
+/// Bytes of a text among the fields: where it ends.
+pub const END_BYTES: usize = size_of::<u32>();
+/// Fields that a damaged value lacks.
+static ZEROS: [u8; RECORD_BYTES_MAX] = [0; RECORD_BYTES_MAX];
 
 /// Start of the text of a record.
 const START: &str = "record<";
@@ -29,19 +38,34 @@ macro_rules! kinds {
         pub enum FieldKind {
             $(#[doc = concat!("`", $text, "`.")] $variant,)*
             /// A byte string of this length, at least 1: `bytes3` and so on.
-            Bytes(u16),
+            Fixed(u16),
+            /// `bytes`: a byte string of any length.
+            Bytes,
+            /// `utf8`: a text of any length.
+            Utf8,
         }
 
         impl FieldKind {
             /// All numeric kinds.
             pub const NUMERIC: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Returns the bytes of a field.
+            /// Returns the bytes of a field; of a text, those of its end.
             #[must_use]
             pub const fn bytes(self) -> usize {
                 match self {
                     $(Self::$variant => size_of::<$t>(),)*
-                    Self::Bytes(bytes) => bytes as usize,
+                    Self::Fixed(bytes) => bytes as usize,
+                    Self::Bytes | Self::Utf8 => END_BYTES,
+                }
+            }
+
+            /// Reports whether values have any length: texts and byte strings.
+            #[must_use]
+            pub const fn is_text(self) -> bool {
+                match self {
+                    $(Self::$variant => false,)*
+                    Self::Fixed(_) => false,
+                    Self::Bytes | Self::Utf8 => true,
                 }
             }
 
@@ -50,10 +74,12 @@ macro_rules! kinds {
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($text => Some(Self::$variant),)*
+                    "bytes" => Some(Self::Bytes),
+                    "utf8" => Some(Self::Utf8),
                     _ => {
                         let digits = name.strip_prefix("bytes")?;
                         let plain = !digits.starts_with(['0', '+']);
-                        digits.parse().ok().filter(|_| plain).map(Self::Bytes)
+                        digits.parse().ok().filter(|_| plain).map(Self::Fixed)
                     }
                 }
             }
@@ -63,7 +89,9 @@ macro_rules! kinds {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$variant => f.write_str($text),)*
-                    Self::Bytes(bytes) => write!(f, "bytes{bytes}"),
+                    Self::Fixed(bytes) => write!(f, "bytes{bytes}"),
+                    Self::Bytes => f.write_str("bytes"),
+                    Self::Utf8 => f.write_str("utf8"),
                 }
             }
         }
@@ -73,35 +101,56 @@ macro_rules! kinds {
         pub enum FieldValue<'a> {
             $(#[doc = concat!("Of `", $text, "`.")] $variant($t),)*
             /// A value of `bytesN`.
+            Fixed(&'a [u8]),
+            /// A value of `bytes`.
             Bytes(&'a [u8]),
+            /// A value of `utf8`.
+            Utf8(&'a str),
         }
 
-        impl FieldValue<'_> {
+        impl<'a> FieldValue<'a> {
             /// Returns its kind; `None` for byte strings of a length that no field has.
             #[must_use]
             pub fn kind(&self) -> Option<FieldKind> {
                 match self {
                     $(Self::$variant(_) => Some(FieldKind::$variant),)*
-                    Self::Bytes(bytes) => {
-                        u16::try_from(bytes.len()).ok().filter(|&bytes| bytes > 0).map(FieldKind::Bytes)
+                    Self::Fixed(bytes) => {
+                        u16::try_from(bytes.len()).ok().filter(|&bytes| bytes > 0).map(FieldKind::Fixed)
                     }
+                    Self::Bytes(_) => Some(FieldKind::Bytes),
+                    Self::Utf8(_) => Some(FieldKind::Utf8),
                 }
             }
 
-            fn put(&self, out: &mut Vec<u8>) {
+            /// Returns the bytes of a byte string or a text; `None` for numbers.
+            #[must_use]
+            pub fn as_bytes(&self) -> Option<&'a [u8]> {
+                match *self {
+                    $(Self::$variant(_) => None,)*
+                    Self::Fixed(bytes) | Self::Bytes(bytes) => Some(bytes),
+                    Self::Utf8(text) => Some(text.as_bytes()),
+                }
+            }
+
+            fn put(&self, ends: &mut Ends, out: &mut Vec<u8>) {
                 match self {
                     $(Self::$variant(number) => out.extend_from_slice(&number.to_le_bytes()),)*
-                    Self::Bytes(bytes) => out.extend_from_slice(bytes),
+                    Self::Fixed(bytes) => out.extend_from_slice(bytes),
+                    Self::Bytes(bytes) => ends.put(bytes, out),
+                    Self::Utf8(text) => ends.put(text.as_bytes(), out),
                 }
             }
         }
 
         $(
-            impl FieldType for $t {
+            impl BuildField for $t {
                 const KIND: FieldKind = FieldKind::$variant;
-                fn put(&self, out: &mut Vec<u8>) {
+                fn put(&self, _: &mut Ends, out: &mut Vec<u8>) {
                     out.extend_from_slice(&self.to_le_bytes());
                 }
+            }
+
+            impl FieldType for $t {
                 fn read(bytes: &[u8]) -> Option<Self> {
                     Some(Self::from_le_bytes(bytes.try_into().ok()?))
                 }
@@ -109,36 +158,100 @@ macro_rules! kinds {
         )*
 
         impl FieldKind {
-            /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong.
+            /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong, or if they are not
+            /// the text of a `utf8`.
             #[must_use]
             pub fn read(self, bytes: &[u8]) -> Option<FieldValue<'_>> {
                 Some(match self {
                     $(Self::$variant => FieldValue::$variant(<$t>::from_le_bytes(bytes.try_into().ok()?)),)*
-                    Self::Bytes(_) if bytes.len() == self.bytes() => FieldValue::Bytes(bytes),
-                    Self::Bytes(_) => return None,
+                    Self::Fixed(_) if bytes.len() == self.bytes() => FieldValue::Fixed(bytes),
+                    Self::Fixed(_) => return None,
+                    Self::Bytes => FieldValue::Bytes(bytes),
+                    Self::Utf8 => FieldValue::Utf8(core::str::from_utf8(bytes).ok()?),
                 })
             }
         }
     };
 }
 
-/// A type of a program that a field can have: an integer of 1 to 8 bytes, `f32`, `f64`, or `[u8; N]`.
-pub trait FieldType: Copy + fmt::Debug + PartialEq + Send + Sync + Sealed + 'static {
+/// Writes where texts end, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    end: usize,
+}
+
+impl Ends {
+    /// Appends the end of the next text to the fields in `out`.
+    #[inline]
+    pub fn put(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        self.end = self.end.saturating_add(text.len());
+        // No value of 4 GiB is stored: the builder refuses it by its length.
+        out.extend_from_slice(&u32::try_from(self.end).unwrap_or(u32::MAX).to_le_bytes());
+    }
+}
+
+/// A type of a program that a field can be built of: one of [`FieldType`], `&str` or `&[u8]`.
+pub trait BuildField: fmt::Debug + PartialEq + Send + Sync + Sealed {
     /// Its type in a record.
     const KIND: FieldKind;
-    /// Appends the bytes of the field.
-    fn put(&self, out: &mut Vec<u8>);
-    /// Reads the field from its bytes; `None` if their number is wrong.
+    /// Appends the bytes of the field; of a text, its end.
+    fn put(&self, ends: &mut Ends, out: &mut Vec<u8>);
+    /// Returns the bytes of a text; of all others, none.
+    fn text(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// A type of a program that a field can have: an integer of 1 to 8 bytes, `f32`, `f64`, `[u8; N]`, `String`, or
+/// `Vec<u8>`.
+pub trait FieldType: BuildField + Clone + 'static {
+    /// Reads the field from its bytes, or those of its text; `None` if their number is wrong, or if they are not a
+    /// text.
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
-impl<const N: usize> FieldType for [u8; N] {
-    const KIND: FieldKind = FieldKind::Bytes(checked_length::<N>());
-    fn put(&self, out: &mut Vec<u8>) {
+impl<const N: usize> BuildField for [u8; N] {
+    const KIND: FieldKind = FieldKind::Fixed(checked_length::<N>());
+    fn put(&self, _: &mut Ends, out: &mut Vec<u8>) {
         out.extend_from_slice(self);
     }
+}
+
+impl<const N: usize> FieldType for [u8; N] {
     fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok()
+    }
+}
+
+macro_rules! texts {
+    ($($t:ty = $kind:ident, $bytes:ident;)*) => {$(
+        impl BuildField for $t {
+            const KIND: FieldKind = FieldKind::$kind;
+            fn put(&self, ends: &mut Ends, out: &mut Vec<u8>) {
+                ends.put(self.$bytes(), out);
+            }
+            fn text(&self) -> &[u8] {
+                self.$bytes()
+            }
+        }
+    )*};
+}
+texts! {
+    &str = Utf8, as_bytes;
+    String = Utf8, as_bytes;
+    &[u8] = Bytes, as_ref;
+    Vec<u8> = Bytes, as_slice;
+}
+
+impl FieldType for String {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        core::str::from_utf8(bytes).ok().map(str::to_owned)
+    }
+}
+
+impl FieldType for Vec<u8> {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Some(bytes.to_vec())
     }
 }
 
@@ -289,9 +402,10 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Returns the type of values that store records of `bytes` bytes.
-pub(crate) const fn storage(bytes: usize) -> ValueType {
+/// Returns the type of values that store records whose fields have `bytes` bytes, texts among them or not.
+pub(crate) const fn storage(bytes: usize, has_texts: bool) -> ValueType {
     match bytes {
+        _ if has_texts => ValueType::Bytes,
         4 => ValueType::U32,
         8 => ValueType::U64,
         // At most RECORD_BYTES_MAX.
@@ -305,6 +419,21 @@ pub struct Record {
     fields: Vec<Field>,
     /// Offset of each field, and the end of the last one.
     offsets: Vec<usize>,
+    /// Index of the last text before each field, and of the last text of all.
+    texts: Vec<Option<usize>>,
+}
+
+/// The rule that a value breaks which is not a record as [`Record::pack`] writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueFault {
+    /// The value is shorter than the fields of its record.
+    Short,
+    /// The text of the field at this index ends before it begins.
+    Descends(usize),
+    /// The texts do not end where the value does.
+    Length,
+    /// The text of the field at this index is not UTF-8.
+    NotUtf8(usize),
 }
 
 impl Record {
@@ -319,8 +448,9 @@ impl Record {
         }
         let mut names = BTreeSet::new();
         let mut offsets = Vec::with_capacity(fields.len() + 1);
-        let mut end = 0;
-        for field in &fields {
+        let mut texts = Vec::with_capacity(fields.len() + 1);
+        let (mut end, mut last_text) = (0, None);
+        for (index, field) in fields.iter().enumerate() {
             if !names.insert(&field.name) {
                 return Err(RecordError::Twice(field.name.clone()));
             }
@@ -328,6 +458,8 @@ impl Record {
                 return Err(RecordError::Empty(field.name.clone()));
             }
             offsets.push(end);
+            texts.push(last_text);
+            last_text = if field.kind.is_text() { Some(index) } else { last_text };
             // No overflow: 1024 fields have at most 65,535 bytes each.
             end += field.kind.bytes();
         }
@@ -335,7 +467,8 @@ impl Record {
             return Err(RecordError::Bytes(end));
         }
         offsets.push(end);
-        Ok(Self { fields, offsets })
+        texts.push(last_text);
+        Ok(Self { fields, offsets, texts })
     }
 
     /// Reports whether a logical type is intended as a record, even if it is malformed.
@@ -400,10 +533,16 @@ impl Record {
         self.fields.len()
     }
 
-    /// Returns the bytes of a record, 1 to [`RECORD_BYTES_MAX`].
+    /// Returns the bytes of the fields, 1 to [`RECORD_BYTES_MAX`]. Texts follow them: [`Record::has_texts`].
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.offsets[self.fields.len()]
+    }
+
+    /// Reports whether a field is a text or a byte string of any length.
+    #[must_use]
+    pub fn has_texts(&self) -> bool {
+        self.texts[self.fields.len()].is_some()
     }
 
     /// Returns the offset of a field in the record.
@@ -424,7 +563,7 @@ impl Record {
     /// Returns the type of the values that store the record.
     #[must_use]
     pub fn storage(&self) -> ValueType {
-        storage(self.bytes())
+        storage(self.bytes(), self.has_texts())
     }
 
     /// Returns the index of the field with this name and of type `T`. O(fields).
@@ -443,21 +582,66 @@ impl Record {
     }
 
     /// Reads the field at `index` of a packed record; `None` if there is no such field, if it has another type,
-    /// or if the record is too short.
+    /// or if the record is too short or damaged.
     #[must_use]
     #[inline]
     pub fn get_typed<T: FieldType>(&self, index: usize, packed: &[u8]) -> Option<T> {
         self.fields.get(index).filter(|field| field.kind == T::KIND)?;
-        T::read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
+        T::read(packed.get(self.place(index, packed)?)?)
     }
 
     /// Returns the value of a field of a packed record; `None` if there is no such field, or the record is
-    /// too short.
+    /// too short. In records with texts, which a damaged file may have of any length, all that is missing or
+    /// breaks a rule is zero or an empty text instead.
     #[must_use]
     #[inline]
     pub fn get<'a>(&self, index: usize, packed: &'a [u8]) -> Option<FieldValue<'a>> {
-        let field = self.fields.get(index)?;
-        field.kind.read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
+        let kind = self.fields.get(index)?.kind;
+        let bytes = self.place(index, packed).and_then(|place| packed.get(place));
+        match bytes.and_then(|bytes| kind.read(bytes)) {
+            None if kind.is_text() => kind.read(&[]),
+            None if self.has_texts() => kind.read(ZEROS.get(..kind.bytes())?),
+            value => value,
+        }
+    }
+
+    /// Returns where the bytes of a field are, or those of its text. The place may be outside of the value, or its
+    /// end before its start.
+    #[inline]
+    fn place(&self, index: usize, packed: &[u8]) -> Option<Range<usize>> {
+        if !self.fields[index].kind.is_text() {
+            return Some(self.offsets[index]..self.offsets[index + 1]);
+        }
+        let end = |index: usize| {
+            let end = packed.get(self.offsets[index]..)?.first_chunk()?;
+            self.bytes().checked_add(usize::try_from(u32::from_le_bytes(*end)).ok()?)
+        };
+        let start = self.texts[index].map_or(Some(self.bytes()), end)?;
+        Some(start..end(index)?)
+    }
+
+    /// Checks that a value is a record as [`Record::pack`] writes it. O(bytes of its texts).
+    ///
+    /// # Errors
+    /// [`ValueFault`]: the first rule that it breaks.
+    pub fn check(&self, packed: &[u8]) -> Result<(), ValueFault> {
+        let short = packed.len() < self.bytes() || (packed.len() > self.bytes() && !self.has_texts());
+        if short {
+            return Err(ValueFault::Short);
+        }
+        let mut last = self.bytes();
+        for (index, field) in self.fields.iter().enumerate().filter(|(_, field)| field.kind.is_text()) {
+            let place = self.place(index, packed).ok_or(ValueFault::Length)?;
+            if place.end < place.start {
+                return Err(ValueFault::Descends(index));
+            }
+            last = place.end;
+            let text = packed.get(place).ok_or(ValueFault::Length)?;
+            if field.kind == FieldKind::Utf8 && core::str::from_utf8(text).is_err() {
+                return Err(ValueFault::NotUtf8(index));
+            }
+        }
+        if last == packed.len() { Ok(()) } else { Err(ValueFault::Length) }
     }
 
     /// Yields the values of the fields of a packed record, until the bytes end.
@@ -471,7 +655,10 @@ impl Record {
         let fits = values.len() == self.len()
             && values.iter().zip(&self.fields).all(|(value, field)| value.kind() == Some(field.kind));
         if fits {
-            values.iter().for_each(|value| value.put(out));
+            let mut ends = Ends::default();
+            values.iter().for_each(|value| value.put(&mut ends, out));
+            let texts = values.iter().filter(|value| value.kind().is_some_and(FieldKind::is_text));
+            texts.filter_map(FieldValue::as_bytes).for_each(|text| out.extend_from_slice(text));
         }
         fits
     }
@@ -535,9 +722,9 @@ mod tests {
         use FieldKind::*;
         let mut all: Vec<(String, FieldKind)> =
             FieldKind::NUMERIC.iter().map(|&kind| (kind.to_string(), kind)).collect();
-        all.push(("tag".to_owned(), Bytes(3)));
+        all.extend([("tag", Fixed(3)), ("text", Utf8), ("blob", Bytes)].map(|(name, kind)| (name.to_owned(), kind)));
         for name in ["", " ", "a b", "1a", "a\"b\\", "é", "x: u8, y", ">", "record<"] {
-            all.push((name.to_owned(), Bytes(65)));
+            all.push((name.to_owned(), Fixed(65)));
         }
         let fields: Vec<Field> = all.into_iter().map(|(name, kind)| Field::new(name, kind)).collect();
         let mut fields = Record::new(fields).expect("is a record").fields().to_vec();
@@ -551,7 +738,7 @@ mod tests {
             assert_eq!(Record::parse(&text[..end]), None);
         }
         assert_eq!(Record::parse(&format!("{text} ")), None);
-        let plain = super::tests::record(&[("left", U32), ("right", F64), ("tag", Bytes(3))]);
+        let plain = super::tests::record(&[("left", U32), ("right", F64), ("tag", Fixed(3))]);
         assert_eq!(plain.to_string(), "record<left: u32, right: f64, tag: bytes3>");
     }
 
@@ -569,7 +756,8 @@ mod tests {
             "record<a: u32, a: u8>",
             "record<a: u32, >",
             "record<a: bool>",
-            "record<a: bytes>",
+            "record<a: utf8 >",
+            "record<a: utf16>",
             "record<a: bytes0>",
             "record<a: bytes03>",
             "record<a: bytes65536>",
@@ -597,18 +785,18 @@ mod tests {
     #[test]
     fn fields_are_packed_and_found() {
         use FieldKind::*;
-        let record = record(&[("a", U8), ("b", I16), ("c", F64), ("d", Bytes(2))]);
+        let record = record(&[("a", U8), ("b", I16), ("c", F64), ("d", Fixed(2))]);
         assert_eq!((record.bytes(), record.storage()), (13, ValueType::Fixed(13)));
         assert_eq!((record.offset(2), record.find("d"), record.find("e")), (3, Some(3), None));
         let values =
-            [FieldValue::U8(200), FieldValue::I16(-2), FieldValue::F64(0.5), FieldValue::Bytes(b"xy")];
+            [FieldValue::U8(200), FieldValue::I16(-2), FieldValue::F64(0.5), FieldValue::Fixed(b"xy")];
         let mut packed = Vec::new();
         assert!(record.pack(&values, &mut packed));
         assert_eq!(packed[..3], [200, 0xFE, 0xFF]);
         assert_eq!(record.values(&packed).collect::<Vec<_>>(), values);
         assert_eq!(record.values(&packed[..12]).count(), 3);
         assert_eq!(record.get(4, &packed), None);
-        let short = [FieldValue::Bytes(b"x")];
+        let short = [FieldValue::Fixed(b"x")];
         for wrong in [&values[..3], &[values[1], values[0], values[2], values[3]], &short] {
             assert!(!record.pack(wrong, &mut packed));
         }
@@ -633,5 +821,65 @@ mod tests {
         assert_eq!(Record::bits_of(&[1, 0, 0, 2]), Some(0x0200_0001));
         assert_eq!(Record::bits_of(&[1, 0, 0, 0, 0, 0, 0, 2]), Some(0x0200_0000_0000_0001));
         assert_eq!(Record::bits_of(&[1]), None);
+    }
+
+    #[test]
+    fn texts_follow_the_fields() {
+        use FieldKind::*;
+        let record = record(&[("a", U16), ("b", Utf8), ("c", U8), ("d", Bytes), ("e", Utf8)]);
+        assert_eq!((record.bytes(), record.storage(), record.has_texts()), (15, ValueType::Bytes, true));
+        let values = [
+            FieldValue::U16(7),
+            FieldValue::Utf8("é"),
+            FieldValue::U8(9),
+            FieldValue::Bytes(b""),
+            FieldValue::Utf8("xyz"),
+        ];
+        let mut packed = Vec::new();
+        assert!(record.pack(&values, &mut packed));
+        assert_eq!(packed, b"\x07\0\x02\0\0\0\x09\x02\0\0\0\x05\0\0\0\xc3\xa9xyz");
+        assert_eq!(record.check(&packed), Ok(()));
+        assert_eq!(record.values(&packed).collect::<Vec<_>>(), values);
+        assert_eq!(record.get_typed::<String>(4, &packed).as_deref(), Some("xyz"));
+        assert_eq!(record.get_typed::<Vec<u8>>(3, &packed), Some(Vec::new()));
+        assert_eq!(record.get_typed::<Vec<u8>>(4, &packed), None);
+        assert!(!record.pack(&[values[0], values[3], values[2], values[3], values[4]], &mut packed));
+    }
+
+    #[test]
+    fn damaged_texts_are_empty() {
+        use FieldKind::*;
+        let record = record(&[("a", Utf8), ("b", Fixed(2)), ("c", Bytes)]);
+        let mut whole = Vec::new();
+        let values = [FieldValue::Utf8("ab"), FieldValue::Fixed(b"zz"), FieldValue::Bytes(b"cde")];
+        assert!(record.pack(&values, &mut whole));
+        for end in 0..whole.len() {
+            let fault = if end < 10 { ValueFault::Short } else { ValueFault::Length };
+            assert_eq!(record.check(&whole[..end]), Err(fault));
+            assert_eq!(record.values(&whole[..end]).count(), 3);
+        }
+        assert_eq!(record.get(1, &whole[..5]), Some(FieldValue::Fixed(b"\0\0")));
+        assert_eq!(record.get(2, &whole[..14]), Some(FieldValue::Bytes(b"")));
+        let changed = |at: usize, byte: u8| {
+            let mut value = whole.clone();
+            value[at] = byte;
+            value
+        };
+        assert_eq!(record.check(&changed(0, 6)), Err(ValueFault::Length));
+        assert_eq!(record.check(&changed(6, 1)), Err(ValueFault::Descends(2)));
+        assert_eq!(record.check(&changed(6, 4)), Err(ValueFault::Length));
+        assert_eq!(record.check(&changed(11, 0xff)), Err(ValueFault::NotUtf8(0)));
+        assert_eq!(record.check(&changed(12, 0xff)), Ok(()));
+        assert_eq!(record.get(0, &changed(11, 0xff)), Some(FieldValue::Utf8("")));
+        assert_eq!(record.get(2, &changed(6, 1)), Some(FieldValue::Bytes(b"")));
+        assert_eq!(record.get_typed::<String>(0, &changed(11, 0xff)), None);
+        let long = [&whole[..], b"x"].concat();
+        assert_eq!(record.check(&long), Err(ValueFault::Length));
+        // Every byte may be anything.
+        for at in 0..whole.len() {
+            for byte in 0..=255 {
+                assert_eq!(record.values(&changed(at, byte)).count(), 3);
+            }
+        }
     }
 }

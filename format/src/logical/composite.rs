@@ -88,7 +88,8 @@ impl Part {
                 Form::Bases(is_canonical) => Self::Bases(is_canonical),
                 Form::Hex => Self::Hex,
                 Form::Digits(count) => Self::Digits(count),
-                Form::Network(_) | Form::Hash(_) | Form::Letters(_) | Form::Composite(_) => return None,
+                Form::Boolean | Form::Network(_) => return None,
+                Form::Hash(_) | Form::Letters(_) | Form::Composite(_) => return None,
             });
         }
         if meaning.logical != Logical::Plain {
