@@ -14,6 +14,7 @@
 
 use crate::key::sealed::Sealed;
 use crate::types::ValueType;
+use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeSet;
@@ -272,6 +273,37 @@ kinds! {
     I64 = i64, "i64";
     F32 = f32, "f32";
     F64 = f64, "f64";
+}
+
+/// Where a packed record says what the place of a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// Bytes of the fields.
+    fields: usize,
+    /// Where the end of the text before it is, if there is one.
+    before: Option<usize>,
+    /// Where its own end is.
+    end: usize,
+}
+
+impl TextPlace {
+    /// Returns where the text is; it may be outside of the value, or end before its start. `None` if the value is
+    /// too short to tell.
+    #[inline]
+    fn range(self, packed: &[u8]) -> Option<Range<usize>> {
+        let end = |at: usize| {
+            let end = u32::from_le_bytes(*packed.get(at..)?.first_chunk()?);
+            self.fields.checked_add(usize::try_from(end).ok()?)
+        };
+        Some(self.before.map_or(Some(self.fields), end)?..end(self.end)?)
+    }
+
+    /// Returns the text, which need not be UTF-8; an empty one if the value breaks the rules.
+    #[must_use]
+    #[inline]
+    pub fn text(self, packed: &[u8]) -> &[u8] {
+        self.range(packed).and_then(|range| packed.get(range)).unwrap_or_default()
+    }
 }
 
 /// A field of a record.
@@ -609,15 +641,35 @@ impl Record {
     /// end before its start.
     #[inline]
     fn place(&self, index: usize, packed: &[u8]) -> Option<Range<usize>> {
-        if !self.fields[index].kind.is_text() {
-            return Some(self.offsets[index]..self.offsets[index + 1]);
+        match self.text_place(index) {
+            Some(place) => place.range(packed),
+            None => Some(self.offsets[index]..self.offsets[index + 1]),
         }
-        let end = |index: usize| {
-            let end = packed.get(self.offsets[index]..)?.first_chunk()?;
-            self.bytes().checked_add(usize::try_from(u32::from_le_bytes(*end)).ok()?)
-        };
-        let start = self.texts[index].map_or(Some(self.bytes()), end)?;
-        Some(start..end(index)?)
+    }
+
+    /// Returns where packed records have the text of a field; `None` if there is no such field, or if it is no text.
+    #[must_use]
+    #[inline]
+    pub fn text_place(&self, index: usize) -> Option<TextPlace> {
+        self.fields.get(index).filter(|field| field.kind.is_text())?;
+        let before = self.texts[index].map(|before| self.offsets[before]);
+        Some(TextPlace { fields: self.bytes(), before, end: self.offsets[index] })
+    }
+
+    /// Completes a record: `packed` ends with its fields, of which texts are not set, and gets these texts, one for
+    /// each such field.
+    pub fn put_texts<'a>(&self, texts: impl Iterator<Item = &'a [u8]>, packed: &mut Vec<u8>) {
+        let start = packed.len().saturating_sub(self.bytes());
+        let places = (0..self.len()).filter_map(|index| self.text_place(index));
+        let (mut ends, mut end) = (Ends::default(), Vec::with_capacity(END_BYTES));
+        for (place, text) in places.zip(texts) {
+            end.clear();
+            ends.put(text, &mut end);
+            if let Some(to) = packed.get_mut(start + place.end..start + place.end + END_BYTES) {
+                to.copy_from_slice(&end);
+            }
+            packed.extend_from_slice(text);
+        }
     }
 
     /// Checks that a value is a record as [`Record::pack`] writes it. O(bytes of its texts).
@@ -625,23 +677,40 @@ impl Record {
     /// # Errors
     /// [`ValueFault`]: the first rule that it breaks.
     pub fn check(&self, packed: &[u8]) -> Result<(), ValueFault> {
-        let short = packed.len() < self.bytes() || (packed.len() > self.bytes() && !self.has_texts());
-        if short {
-            return Err(ValueFault::Short);
+        let is_text = |place| packed.get(place).is_some_and(|text| core::str::from_utf8(text).is_ok());
+        match self.check_with(packed, packed.len(), |place| Ok::<_, Infallible>(is_text(place))) {
+            Ok(checked) => checked,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Checks a value of `length` bytes that is not in memory but for its fields. `is_text` says whether some bytes of
+    /// the value are UTF-8.
+    ///
+    /// # Errors
+    /// Those of `is_text`.
+    pub fn check_with<E>(
+        &self,
+        fields: &[u8],
+        length: usize,
+        mut is_text: impl FnMut(Range<usize>) -> Result<bool, E>,
+    ) -> Result<Result<(), ValueFault>, E> {
+        if length < self.bytes() || (length > self.bytes() && !self.has_texts()) {
+            return Ok(Err(ValueFault::Short));
         }
         let mut last = self.bytes();
         for (index, field) in self.fields.iter().enumerate().filter(|(_, field)| field.kind.is_text()) {
-            let place = self.place(index, packed).ok_or(ValueFault::Length)?;
-            if place.end < place.start {
-                return Err(ValueFault::Descends(index));
-            }
+            let place = match self.place(index, fields) {
+                Some(place) if place.end < place.start => return Ok(Err(ValueFault::Descends(index))),
+                Some(place) if place.end <= length => place,
+                _ => return Ok(Err(ValueFault::Length)),
+            };
             last = place.end;
-            let text = packed.get(place).ok_or(ValueFault::Length)?;
-            if field.kind == FieldKind::Utf8 && core::str::from_utf8(text).is_err() {
-                return Err(ValueFault::NotUtf8(index));
+            if field.kind == FieldKind::Utf8 && !is_text(place)? {
+                return Ok(Err(ValueFault::NotUtf8(index)));
             }
         }
-        if last == packed.len() { Ok(()) } else { Err(ValueFault::Length) }
+        Ok(if last == length { Ok(()) } else { Err(ValueFault::Length) })
     }
 
     /// Yields the values of the fields of a packed record, until the bytes end.
@@ -722,7 +791,9 @@ mod tests {
         use FieldKind::*;
         let mut all: Vec<(String, FieldKind)> =
             FieldKind::NUMERIC.iter().map(|&kind| (kind.to_string(), kind)).collect();
-        all.extend([("tag", Fixed(3)), ("text", Utf8), ("blob", Bytes)].map(|(name, kind)| (name.to_owned(), kind)));
+        all.extend(
+            [("tag", Fixed(3)), ("text", Utf8), ("blob", Bytes)].map(|(name, kind)| (name.to_owned(), kind)),
+        );
         for name in ["", " ", "a b", "1a", "a\"b\\", "é", "x: u8, y", ">", "record<"] {
             all.push((name.to_owned(), Fixed(65)));
         }
@@ -843,6 +914,13 @@ mod tests {
         assert_eq!(record.get_typed::<String>(4, &packed).as_deref(), Some("xyz"));
         assert_eq!(record.get_typed::<Vec<u8>>(3, &packed), Some(Vec::new()));
         assert_eq!(record.get_typed::<Vec<u8>>(4, &packed), None);
+        let texts = ["é".as_bytes(), b"", b"xyz"];
+        let mut completed = packed[..15].to_vec();
+        [2..6, 7..11, 11..15].into_iter().for_each(|end| completed[end].fill(0));
+        record.put_texts(texts.into_iter(), &mut completed);
+        assert_eq!(completed, packed);
+        assert_eq!(record.text_place(4).map(|place| place.text(&packed)), Some(&b"xyz"[..]));
+        assert!(record.text_place(0).is_none() && record.text_place(5).is_none());
         assert!(!record.pack(&[values[0], values[3], values[2], values[3], values[4]], &mut packed));
     }
 

@@ -1,6 +1,7 @@
 //! Checks of the mask and of the sorted columns: against the tuple lines, key by key.
 
 use super::pieces::sized;
+use super::values::Rule;
 use super::{Check, Code, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
@@ -9,7 +10,7 @@ use pleach_format::section::{Entry, REQUIRED, Tag};
 use pleach_format::superblock::{Superblock, bytes_prefix};
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{Header, KeyType, ValueType, Word, offset_in};
+use pleach_format::{Header, KeyType, Word, offset_in};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
@@ -65,6 +66,7 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_none() && COLUMNS.iter().all(|(_, place)| place(header).is_none()) {
             return Ok(());
         }
+        let rule = self.rule_of_values(header)?;
         let pieces = header.tuples.div_ceil(PIECE_TUPLES);
         (0..pieces).into_par_iter().try_for_each(|piece| {
             if self.is_cancelled() {
@@ -72,7 +74,7 @@ impl<R: ReadAt> Check<'_, R> {
             }
             let ranks = piece * PIECE_TUPLES..((piece + 1) * PIECE_TUPLES).min(header.tuples);
             if let Some(place) = header.values.filter(|_| header.value_type.is_bytes()) {
-                self.check_texts(header, place, &ranks)?;
+                self.check_texts(header, place, rule.as_ref(), &ranks)?;
             }
             self.parted(header, ranks, &|ranks| match header.geometry.key_bytes {
                 4 => self.check_piece::<u32>(header, mask.as_ref(), ranks),
@@ -104,15 +106,25 @@ impl<R: ReadAt> Check<'_, R> {
         self.parted(header, middle..ranks.end, check)
     }
 
-    /// Checks values of varying length: their offsets must ascend, and texts must be UTF-8. They are read in
+    /// Checks values of varying length: their offsets must ascend, and each must obey the rule. They are read in
     /// pieces, whatever their length.
-    fn check_texts(&self, header: &Header, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<()> {
+    fn check_texts(
+        &self,
+        header: &Header,
+        place: ColumnPlace,
+        rule: Option<&Rule>,
+        ranks: &Range<u64>,
+    ) -> io::Result<()> {
         if place.shape.offset_bytes == 0 {
             return Ok(());
         }
         let Some(offsets) = self.offsets(Tag::VALUES, place, ranks)? else { return Ok(()) };
+        let Some(rule) = rule else { return Ok(()) };
+        let wrong = |index: usize, wanted: &str, value: &[u8]| {
+            self.wrong_element(header, Tag::VALUES, ranks.start + index as u64, wanted, value);
+        };
         let mut from = 0;
-        while header.value_type == ValueType::Utf8 && from + 1 < offsets.len() {
+        while from + 1 < offsets.len() {
             let fits = |to: &usize| offsets[*to] - offsets[from] <= PIECE_BYTES;
             let to = (from + 1..offsets.len()).take_while(fits).last();
             if let Some(to) = to {
@@ -120,18 +132,15 @@ impl<R: ReadAt> Check<'_, R> {
                 for index in from..to {
                     let value = &data[(offsets[index] - offsets[from]) as usize..];
                     let value = &value[..(offsets[index + 1] - offsets[index]) as usize];
-                    if std::str::from_utf8(value).is_err() {
-                        self.wrong_element(
-                            header,
-                            Tag::VALUES,
-                            ranks.start + index as u64,
-                            "valid UTF-8",
-                            value,
-                        );
+                    if let Some(wanted) = rule.broken(value) {
+                        wrong(index, &wanted, value);
                     }
                 }
-            } else if !self.is_text(place.data_offset() + offsets[from], offsets[from + 1] - offsets[from])? {
-                self.wrong_element(header, Tag::VALUES, ranks.start + from as u64, "valid UTF-8", &[]);
+            } else {
+                let (at, length) = (place.data_offset() + offsets[from], offsets[from + 1] - offsets[from]);
+                if let Some(wanted) = self.broken_value(rule, at, length)? {
+                    wrong(from, &wanted, &[]);
+                }
             }
             from = to.unwrap_or(from + 1);
         }

@@ -107,7 +107,8 @@ fn meant_type<T>(
 
 /// Parses the name of a key type, also of a logical one.
 pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
-    meant_type(text, Logical::key_words, KeyType::from_name).ok_or_else(|| {
+    let words = |logical: &Logical| logical.key_words().filter(|_| *logical != Logical::Boolean);
+    meant_type(text, words, KeyType::from_name).ok_or_else(|| {
         let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
         or_logical(type_refused(text, "key", &known))
     })
@@ -186,7 +187,7 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
         return Ok(ValueTypes::One(one));
     }
     let parts = logical::type_list(text);
-    let field = |part: &&str| meant_type(part, Logical::value_words, FieldKind::from_name);
+    let field = |part: &&str| meant_type(part, Logical::field_words, FieldKind::from_name);
     let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
     match kinds {
         Some(kinds) => Ok(ValueTypes::Fields(kinds)),
@@ -198,7 +199,7 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
             let message = Message::new(format!("unknown type in '{text}' for the fields of a record"));
-            Err(or_logical(message.advise(format!("use {known} bytes16 (any N)"))))
+            Err(or_logical(message.advise(format!("use {known} bytes16 (any N) bytes utf8"))))
         }
     }
 }

@@ -206,7 +206,9 @@ fn other_texts_are_refused() {
 
 #[test]
 fn booleans_are_one_or_zero() {
-    for (text, number) in [("true", 1), ("TRUE", 1), ("True", 1), ("1", 1), ("false", 0), ("fAlse", 0), ("0", 0)] {
+    for (text, number) in
+        [("true", 1), ("TRUE", 1), ("True", 1), ("1", 1), ("false", 0), ("fAlse", 0), ("0", 0)]
+    {
         assert_eq!(Form::Boolean.element(text.as_bytes()), Ok(Element::Unsigned(number)), "{text}");
     }
     for (number, text) in [(0, "false"), (1, "true"), (7, "true")] {

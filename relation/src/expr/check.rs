@@ -218,7 +218,8 @@ impl Checker<'_> {
         {
             let kind = Kind::of_field(record.fields()[index].kind);
             let (at, in_bytes) = (Some(record.offset(index)), record.storage().is_bytes());
-            return Ok(Leaf { at, in_bytes, ..Leaf::whole(Side::Value, kind, name) });
+            let text = record.text_place(index);
+            return Ok(Leaf { at, in_bytes, text, ..Leaf::whole(Side::Value, kind, name) });
         }
         if name == schema.key_name && !name.is_empty() {
             return Ok(key());
