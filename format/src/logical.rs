@@ -27,7 +27,7 @@ mod unit;
 
 pub use address::{both_of_v6, v6_of_both};
 pub use bases::canonical;
-pub use composite::{Composite, CompositeError, PARTS_MAX, Part, Parts, part_type, type_list};
+pub use composite::{Composite, CompositeError, PARTS_MAX, Part, Parts, field_types, part_type, type_list};
 pub use element::Element;
 pub use lossy::{first_letters, hash_of, hash128};
 pub use text::{Form, TextError};

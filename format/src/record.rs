@@ -619,7 +619,7 @@ impl Record {
     #[inline]
     pub fn get_typed<T: FieldType>(&self, index: usize, packed: &[u8]) -> Option<T> {
         self.fields.get(index).filter(|field| field.kind == T::KIND)?;
-        T::read(packed.get(self.place(index, packed)?)?)
+        T::read(self.field_bytes(index, packed)?)
     }
 
     /// Returns the value of a field of a packed record; `None` if there is no such field, or the record is
@@ -629,7 +629,7 @@ impl Record {
     #[inline]
     pub fn get<'a>(&self, index: usize, packed: &'a [u8]) -> Option<FieldValue<'a>> {
         let kind = self.fields.get(index)?.kind;
-        let bytes = self.place(index, packed).and_then(|place| packed.get(place));
+        let bytes = self.field_bytes(index, packed);
         match bytes.and_then(|bytes| kind.read(bytes)) {
             None if kind.is_text() => kind.read(&[]),
             None if self.has_texts() => kind.read(ZEROS.get(..kind.bytes())?),
@@ -645,6 +645,14 @@ impl Record {
             Some(place) => place.range(packed),
             None => Some(self.offsets[index]..self.offsets[index + 1]),
         }
+    }
+
+    /// Returns the bytes of a field of a packed record: of a text, the text. `None` if there is no such field, or if
+    /// they are outside of the record.
+    #[must_use]
+    pub fn field_bytes<'a>(&self, index: usize, packed: &'a [u8]) -> Option<&'a [u8]> {
+        self.fields.get(index)?;
+        packed.get(self.place(index, packed)?)
     }
 
     /// Returns where packed records have the text of a field; `None` if there is no such field, or if it is no text.

@@ -186,12 +186,13 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
     if let Some(one) = meant_type(text, Logical::value_words, ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
-    let parts = logical::type_list(text);
-    let field = |part: &&str| meant_type(part, Logical::field_words, FieldKind::from_name);
-    let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
-    match kinds {
-        Some(kinds) => Ok(ValueTypes::Fields(kinds)),
-        None if parts.len() == 1 => {
+    let named = |(kind, logical)| MeantType {
+        kind,
+        logical: Some(logical).filter(|logical| *logical != Logical::Plain),
+    };
+    match logical::field_types(text) {
+        Some(kinds) => Ok(ValueTypes::Fields(kinds.into_iter().map(named).collect())),
+        None if logical::type_list(text).len() == 1 => {
             let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
             Err(or_logical(type_refused(text, "value", &known)))
         }

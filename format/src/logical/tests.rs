@@ -1,6 +1,7 @@
 //! Every logical type, every text, every pair of meanings.
 
 use super::*;
+use crate::record::FieldKind;
 
 fn every() -> Vec<Logical> {
     let mut all = vec![Logical::Date32, Logical::Date64, Logical::Uuid];
@@ -201,6 +202,21 @@ fn other_texts_are_refused() {
     assert_eq!(uuid(b"0123456789abcdef0123456789abcdef"), Ok(Element::Unsigned(number)));
     for bad in [&b"01234567-89ab-cdef-0123456789abcdef"[..], b"", b"0123456789abcdef0123456789abcdeg"] {
         assert_eq!(uuid(bad), Err(TextError::Form));
+    }
+}
+
+#[test]
+fn fields_have_types() {
+    let kinds = |text| field_types(text).map(|types| types.iter().map(|(kind, _)| *kind).collect::<Vec<_>>());
+    let (u8, utf8) = (FieldKind::U8, FieldKind::Utf8);
+    assert_eq!(kinds("u8, utf8"), Some(vec![u8, utf8]));
+    assert_eq!(
+        kinds("bool,decimal(5,2),bytes,ipv6"),
+        Some(vec![u8, FieldKind::I64, FieldKind::Bytes, FieldKind::Fixed(16)])
+    );
+    assert_eq!(field_types("u32,bool").map(|types| types[1].1.clone()), Some(Logical::Boolean));
+    for unknown in ["", "u8,", "u128", "hash64", "u8,none"] {
+        assert_eq!(kinds(unknown), None, "{unknown}");
     }
 }
 
