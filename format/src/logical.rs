@@ -244,9 +244,9 @@ impl Logical {
         })
     }
 
-    /// Examples of names, for messages.
-    pub const NAMES: &'static str = "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) bool \
-                                     uuid ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical";
+    /// Examples of names of keys and values, for messages.
+    pub const NAMES: &'static str = "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid \
+                                     ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical";
 
     /// Returns the name for people; empty for plain words. A text of a later version is returned unchanged.
     #[must_use]

@@ -61,8 +61,10 @@ pub fn count(text: &str) -> Result<u64, Message> {
 
 fn type_refused(text: &str, role: &str, numeric: &[String]) -> Message {
     let known = numeric.join(" ");
-    Message::new(format!("unknown {role} type '{text}'"))
-        .advise(format!("use one of {known} bytes16 (any N) bytes utf8"))
+    Message::new(format!("unknown {role} type '{text}'")).advise(format!(
+        "use one of {known} bytes16 (any N) bytes utf8{}",
+        if role == "value" { " bool" } else { "" }
+    ))
 }
 
 /// Adds the logical types to those that a message advises.
@@ -200,7 +202,7 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
             let message = Message::new(format!("unknown type in '{text}' for the fields of a record"));
-            Err(or_logical(message.advise(format!("use {known} bytes16 (any N) bytes utf8"))))
+            Err(or_logical(message.advise(format!("use {known} bytes16 (any N) bytes utf8 bool"))))
         }
     }
 }
