@@ -387,11 +387,13 @@ pub unsafe extern "C" fn pleach_field_bytes(
 ) -> pleach_status {
     guard(|| {
         // SAFETY: the caller guarantees the index and the bytes.
-        let (index, value) = unsafe { (given(index, "index")?, slice(value.cast::<u8>(), value_bytes, "value")?) };
+        let (index, value) =
+            unsafe { (given(index, "index")?, slice(value.cast::<u8>(), value_bytes, "value")?) };
         let fields = index.texts.fields.len();
-        let record = index.table.record().filter(|_| (number as usize) < fields).ok_or_else(|| {
-            input(format!("there is no field {number}: the values have {fields} fields"))
-        })?;
+        let record =
+            index.table.record().filter(|_| (number as usize) < fields).ok_or_else(|| {
+                input(format!("there is no field {number}: the values have {fields} fields"))
+            })?;
         let found = record.check(value).ok().and_then(|()| record.field_bytes(number as usize, value));
         let found = found.ok_or_else(|| {
             let text = "the value is not a whole record: give all bytes of one value, or run pleach fsck";

@@ -180,7 +180,7 @@ fn values(
     let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT as u64);
     let mut long = Vec::new();
     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
-        ranks.iter().for_each(|&rank| column.prefetch(rank));
+        ranks.iter().filter(|&&rank| rank < column.len()).for_each(|&rank| column.prefetch(rank));
         for (at, &rank) in (part * AHEAD..).zip(ranks) {
             let value = column.get_in_place(rank)?.unwrap_or_default();
             match column.guarded(rank).first_chunk::<SHORT>() {

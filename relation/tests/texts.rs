@@ -1,8 +1,8 @@
 //! Operators on records with texts: joins write the texts of both sides, and conditions ask for them.
 
-use pleach::{Datum, Index};
-use pleach_builder::{BuildOptions, Builder, Silent};
-use pleach_relation::expr::Predicate;
+use pleach::{Datum, FieldValue, Index, KeyType, ValueType};
+use pleach_builder::{BuildOptions, Builder, Column, Silent, Strings};
+use pleach_relation::expr::{Predicate, Projection, Schema, Tuples};
 use pleach_relation::{How, Relation, StreamOptions, join, select_where};
 
 /// Both sides are records, one with texts and one without, of different lengths, with keys of both.
@@ -66,4 +66,35 @@ fn records_with_texts_are_joined() {
         let found = select_where(l, &condition, StreamOptions::default()).unwrap();
         assert_eq!(found.collect().unwrap().keys.len(), count);
     }
+}
+
+/// Columns of texts become fields of a record, and these become columns.
+#[test]
+fn texts_are_projected() {
+    let text = Schema::new(KeyType::Utf8, ValueType::Utf8);
+    let projection = Projection::parse("key,value,rank,again=key", &text).expect("parses");
+    let out = projection.schema();
+    let record = out.record.clone().expect("is a record");
+    assert_eq!(record.to_string(), "record<value: utf8, rank: u64, again: utf8>");
+    let (mut texts, mut words) = (Strings::default(), Strings::default());
+    for (key, value) in [("a", "one"), ("b", ""), ("c", "three")] {
+        texts.push(key.as_bytes());
+        words.push(value.as_bytes());
+    }
+    let (keys, values) = (Column::Bytes(texts), Column::Bytes(words));
+    let tuples = Tuples { first_rank: 5, keys: (&keys).into(), values: (&values).into() };
+    let (mut made, mut records) = (Column::for_key(out.key_type), Column::for_value(out.value_type));
+    projection.apply(&tuples, &mut made, &mut records).expect("applies");
+    let Column::Bytes(packed) = &records else { panic!("bytes") };
+    let fields: Vec<Vec<FieldValue<'_>>> =
+        packed.iter().map(|packed| record.values(packed).collect()).collect();
+    let row = |value, rank, key| vec![FieldValue::Utf8(value), FieldValue::U64(rank), FieldValue::Utf8(key)];
+    assert_eq!(fields, [row("one", 5, "a"), row("", 6, "b"), row("three", 7, "c")]);
+    assert!(packed.iter().all(|packed| record.check(packed).is_ok()));
+    // And a field becomes a key, or the only value.
+    let projection = Projection::parse("value,again", &out).expect("parses");
+    let tuples = Tuples { values: (&records).into(), ..tuples };
+    let (mut new_keys, mut new_values) = (Column::for_key(KeyType::Utf8), Column::for_value(ValueType::Utf8));
+    projection.apply(&tuples, &mut new_keys, &mut new_values).expect("applies");
+    assert_eq!((new_keys, new_values), (values, keys));
 }

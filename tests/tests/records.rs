@@ -8,6 +8,7 @@ use pleach_builder::source::{Intervals, Op, Schema};
 use pleach_builder::{Builder, Chunk, ChunkSource, Column, Silent, Source, Strings, in_memory};
 use pleach_format::record::{Field, Record};
 use pleach_tests::generate::{Random, mix};
+use pleach_tests::mutate::{header, reseal};
 use std::fs;
 use std::path::Path;
 
@@ -140,7 +141,7 @@ fn broken_values_are_named() {
         (Vec::new(), "fields of 10 bytes"),
         (with(6, 1), "ends of texts that ascend, up to field blob"),
         (with(6, 4), "texts that end where the value does"),
-        (with(0, 6), "ends of texts that ascend, up to field blob"),
+        (with(0, 6), "texts that end where the value does"),
         (with(9, 0xff), "texts that end where the value does"),
         ([&whole[..], b"z"].concat(), "texts that end where the value does"),
         (with(10, 0xff), "valid UTF-8 in field name"),
@@ -256,4 +257,38 @@ fn changes_keep_texts() {
     }
     let map = Map::<u64, (u32, String)>::open(&merged).expect("types");
     assert_eq!(map.get(21).expect("reads"), Some((7, "other".to_owned())));
+}
+
+/// An interval with texts that ends behind the next one, or before it starts, is named with its section.
+#[test]
+fn ends_of_intervals_with_texts_are_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("i.pleach");
+    let record = Record::parse("record<last: u64, name: utf8>").expect("a record");
+    // Long texts, too: of these, ends alone are read.
+    for length in [3, 40_000] {
+        let values: Vec<Vec<u8>> = (0..1500u64)
+            .map(|rank| {
+                let (mut packed, text) = (Vec::new(), "x".repeat((rank % 2) as usize * length));
+                let values = [FieldValue::U64(rank * 10 + 9), FieldValue::Utf8(&text)];
+                assert!(record.pack(&values, &mut packed));
+                packed
+            })
+            .collect();
+        let whole = built(&values, &record, true);
+        let place = header(&whole).values.expect("a column");
+        for (rank, last) in [(0, 10), (700, 7010), (1023, 10_240), (1024, 3), (1499, 0)] {
+            let mut bytes = whole.clone();
+            let at = place.data_offset() as usize + values[..rank].iter().map(Vec::len).sum::<usize>();
+            bytes[at..at + 8].copy_from_slice(&u64::to_le_bytes(last));
+            reseal(&mut bytes);
+            fs::write(&path, &bytes).expect("written");
+            let report = fsck(&path, &FsckOptions::default()).expect("readable");
+            let found: Vec<_> =
+                report.findings.iter().map(|it| (it.code.name(), &it.section[..], it.offset)).collect();
+            assert_eq!(found, [("interval", "VALS", at as u64)], "{rank}");
+        }
+        fs::write(&path, &whole).expect("written");
+        assert_eq!(findings(&path), Vec::<String>::new());
+    }
 }

@@ -214,36 +214,17 @@ fn pack_record(schema: &Schema, joined: Option<&Record>, value_type: ValueType, 
 fn pack_texts(schema: &Schema, joined: &Record, chunk: &Chunk, out: &mut Strings) {
     let record_of = |field: &Field| Record::of(field.value_type, &field.logical);
     let parts = [
-        (&chunk.values, record_of(&schema.values)),
-        (&chunk.right_keys, None),
-        (&chunk.right, schema.right.as_ref().and_then(record_of)),
+        (&chunk.values, None, record_of(&schema.values)),
+        (&chunk.right_keys, Some(schema.key_type), None),
+        (&chunk.right, None, schema.right.as_ref().and_then(record_of)),
     ];
     let mut record = Vec::new();
     for at in 0..chunk.len() {
         let mut fields = joined.fields().iter();
         let mut words = [[0; 8]; 3];
         let mut values = Vec::with_capacity(joined.len());
-        for ((column, inner), word) in parts.iter().zip(&mut words) {
-            // Keys are words that were encoded.
-            let is_key = std::ptr::eq(*column, &raw const chunk.right_keys);
-            let bytes: &[u8] = match column {
-                Column::None | Column::U128(_) => continue,
-                Column::U32(of) => {
-                    let is_signed = is_key && schema.key_type == KeyType::I32;
-                    let number = if is_signed { i32::decode(of[at]).cast_unsigned() } else { of[at] };
-                    word[..4].copy_from_slice(&number.to_le_bytes());
-                    &word[..4]
-                }
-                Column::U64(of) => {
-                    *word = match schema.key_type {
-                        KeyType::I64 if is_key => i64::decode(of[at]).to_le_bytes(),
-                        KeyType::F64 if is_key => f64::decode(of[at]).to_le_bytes(),
-                        _ => of[at].to_le_bytes(),
-                    };
-                    word
-                }
-                Column::Bytes(strings) => strings.get(at),
-            };
+        for ((column, key_type, inner), word) in parts.iter().zip(&mut words) {
+            let Some(bytes) = bytes_of(column, at, *key_type, word) else { continue };
             match inner {
                 Some(inner) => {
                     values.extend(inner.values(bytes).zip(fields.by_ref()).map(|(value, _)| value))
@@ -259,6 +240,36 @@ fn pack_texts(schema: &Schema, joined: &Record, chunk: &Chunk, out: &mut Strings
         joined.pack(&values, &mut record);
         out.push(&record);
     }
+}
+
+/// Returns the bytes of an element, of a number in `word`; `None` if there is no column. Words of keys are decoded.
+fn bytes_of<'a>(
+    column: &'a Column,
+    at: usize,
+    key_type: Option<KeyType>,
+    word: &'a mut [u8; 8],
+) -> Option<&'a [u8]> {
+    let bytes = match column {
+        Column::None | Column::U128(_) => return None,
+        Column::Bytes(strings) => return Some(strings.get(at)),
+        Column::U32(words) => {
+            let is_signed = key_type == Some(KeyType::I32);
+            let number = if is_signed { i32::decode(words[at]).cast_unsigned() } else { words[at] };
+            *word = u64::from(number).to_le_bytes();
+            4
+        }
+        Column::U64(words) => {
+            let number = match key_type {
+                Some(KeyType::I64) => i64::decode(words[at]).cast_unsigned(),
+                Some(KeyType::F64) => f64::decode(words[at]).to_bits(),
+                Some(KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::I32) | None => words[at],
+                Some(KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8) => words[at],
+            };
+            *word = number.to_le_bytes();
+            8
+        }
+    };
+    Some(&word[..bytes])
 }
 
 /// An answer as a source of tuples.
