@@ -270,8 +270,8 @@ fn what_makes_no_record() {
         (
             &["--value", "b,a", "--value-type", "u8,text"],
             2,
-            "unknown type in 'u8,text' for the fields of a record: --value-type <T>: use u8 u16 u32 u64 i8 i16 i32 \
-             i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date time[us] timestamp[us] timestamp[us,UTC] \
+            "unknown type in 'u8,text' for the fields of a record: --value-type <T,...>: use u8 u16 u32 u64 i8 i16 \
+             i32 i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date time[us] timestamp[us] timestamp[us,UTC] \
              duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical"
                 .to_owned(),
         ),
@@ -372,6 +372,16 @@ fn booleans_are_values() {
     // Relations keep what values mean.
     place.run(&["select", "t.pleach", "--where", "value = 1", "-o", "s.pleach"], 0);
     assert_eq!(place.run(&["get", "s.pleach", "5"], 0), "5\ttrue\n");
+    for (condition, keys) in [
+        ("value", "5\ttrue\n"),
+        ("not value", "1\tfalse\n3\tfalse\n"),
+        ("value = true", "5\ttrue\n"),
+        ("value != 'true' and key > 1", "3\tfalse\n"),
+        ("false = value", "1\tfalse\n3\tfalse\n"),
+        ("value in (true, 0)", "1\tfalse\n3\tfalse\n5\ttrue\n"),
+    ] {
+        assert_eq!(place.run(&["select", "t.pleach", "--where", condition], 0), keys, "{condition}");
+    }
     place.write("u.csv", "k,name\n5,five\n3,three\n4,four\n");
     place.run(&["build", "u.csv", "-o", "u.pleach", "--value-type", "utf8"], 0);
     place.run(&["join", "t.pleach", "u.pleach", "-o", "j.pleach", "--how", "left"], 0);
@@ -388,8 +398,8 @@ fn booleans_are_values() {
     place.refused(
         &["build", "t.csv", "-o", "b.pleach", "--key-type", "bool"],
         2,
-        "unknown key type 'bool': --key-type <T>: use u32 u64 i32 i64 u128 f64 bytes bytes16 (any N) utf8, or date \
-         time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 \
+        "unknown key type 'bool': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, or \
+         date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 \
          (first digits) dna2 dna2:canonical",
     );
 }

@@ -248,7 +248,7 @@ impl Form {
             Self::Decimal(_, 2) => "7675.00",
             Self::Decimal(_, scale) if scale <= 0 => "7675",
             Self::Decimal(..) => "7675.0",
-            Self::Boolean => "true or false",
+            Self::Boolean => "true",
             Self::Uuid => "01234567-89ab-cdef-0123-456789abcdef",
             Self::Ipv4 => "192.0.2.1",
             Self::Ipv6 => "2001:db8::1",
@@ -269,6 +269,7 @@ impl Form {
                 format!("give its {} parts, separated by commas, such as {example}", parts.all().len())
             }
             TextError::Form => match self {
+                Self::Boolean => "use true or false".to_owned(),
                 Self::Bases(_) => "use the bases A C G T alone".to_owned(),
                 Self::Hex | Self::Digits(_) => "use the digits 0 to 9 and a to f alone".to_owned(),
                 Self::Hash(_) | Self::Letters(_) => "use UTF-8".to_owned(),
