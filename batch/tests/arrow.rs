@@ -3,7 +3,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int16Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int16Array, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray,
 };
 use arrow_schema::{Field, Schema};
 use pleach_batch::arrow::{ArrowKeys, Tuples};
@@ -130,4 +131,50 @@ fn answers_become_files() {
     assert_eq!(table.record().expect("records").fields().len(), 3);
     let floats: ArrayRef = Arc::new(arrow_array::PrimitiveArray::<Float64Type>::from(vec![1.0]));
     assert!(table.get_array(&ArrowKeys::new(&table, floats).expect("numbers"), &Pool::current()).is_err());
+}
+
+/// Records with texts and booleans are structs, also where nothing was found; booleans alone are an array.
+#[test]
+fn texts_and_booleans_are_arrays() {
+    let texts = ["one", "", "zwei é"];
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("k", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        ("name", Arc::new(StringArray::from(texts.to_vec()))),
+        ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
+        ("blob", Arc::new(BinaryArray::from(vec![&b"\xff\0"[..], b"", b"x"]))),
+    ];
+    let table = batch(columns.clone());
+    let open = |value: &str| {
+        let reader = RecordBatchIterator::new([Ok(table.clone())], table.schema());
+        let options = InputOptions { value: Some(value.to_owned()), ..InputOptions::default() };
+        let index = in_memory("table", Box::new(reader), &options, 2, &Silent).expect("builds");
+        Table::of(index).expect("a table")
+    };
+    let keys: ArrayRef = Arc::new(Int64Array::from(vec![3, 9, 2]));
+    let find = |table: &Table| {
+        let keys = ArrowKeys::new(table, Arc::clone(&keys)).expect("keys");
+        table.get_array(&keys, &Pool::current()).expect("reads")
+    };
+    let found = find(&open("name,flag,blob"));
+    let rows = found.as_struct();
+    assert_eq!((rows.len(), rows.null_count()), (3, 1));
+    let names = rows.column(0).as_string::<i64>();
+    assert_eq!((names.value(0), names.value(1), names.value(2)), ("zwei é", "", ""));
+    let flags = rows.column(1).as_boolean();
+    assert_eq!((flags.value(0), flags.value(1), flags.value(2)), (true, false, false));
+    assert_eq!(rows.column(2).as_binary::<i64>().value(0), b"x");
+    let flags = find(&open("flag"));
+    assert_eq!(flags.as_boolean(), &BooleanArray::from(vec![Some(true), None, Some(false)]));
+    // Tuples of a range, and an answer of a join, too.
+    let table = open("name,flag");
+    let all = Tuples::new(&table, 0..9, 2, 1).expect("begins");
+    let rows: Vec<RecordBatch> = all.collect::<Result<_, _>>().expect("reads");
+    assert_eq!(rows.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(rows[1].column(1).as_struct().column(0).as_string::<i64>().value(0), "zwei é");
+    let flagged = open("flag");
+    let inputs = vec![Arc::clone(table.index()), Arc::clone(flagged.index())];
+    let joined = Job::new(Operation::Join(How::Inner), inputs, 1).expect("two").stream().expect("begins");
+    let joined: Vec<RecordBatch> = joined.collect::<Result<_, _>>().expect("reads");
+    assert_eq!(joined[0].column(1).as_struct().column(1).as_boolean().true_count(), 2);
+    assert_eq!(joined[0].column(2).as_boolean().true_count(), 2);
 }

@@ -27,8 +27,8 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("customers.pleach");
 /// // A record is a Rust tuple, whose fields get names.
-/// let customers = [("ada", (3u32, 99.5f64)), ("bob", (1, 12.0))];
-/// let summary = Builder::new().fields(["orders", "balance"]).threads(2).build(&path, customers)?;
+/// let customers = [("ada", (3u32, 99.5f64, "London")), ("bob", (1, 12.0, ""))];
+/// let summary = Builder::new().fields(["orders", "balance", "city"]).threads(2).build(&path, customers)?;
 /// assert_eq!((summary.tuples, summary.generation), (2, 1));
 /// // A build under the same name makes the next generation. Readers keep the one that they have open.
 /// let summary = Builder::new().build(&path, customers.map(|(name, _)| (name, ())))?;

@@ -80,6 +80,7 @@ pub use layout::{Btree, Fast, Harmonia, Layout, LayoutError, Values};
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Overlap, Summary, Unique};
 pub use pleach_format::classic::paged::Form;
+pub use pleach_format::record::BuildField;
 pub use pleach_format::stored::{BuildKey, BuildValue};
 pub use pleach_pool as pool;
 #[doc(hidden)]

@@ -278,7 +278,7 @@ typedef struct {
    */
   const char *key_type;
   /*
-   Type of the values.
+   Type of the values. Those of the fields of a record are separated by commas: `u8,bool,utf8`.
    */
   const char *value_type;
   /*
@@ -880,12 +880,28 @@ uint64_t pleach_len(const pleach_index *index);
 
 /*
  Returns name and type of a field of the values, if they are records: `u32`, `f64`, `bytes16`. The texts live as long
- as the index. Fields lie one after the other in a value, numbers little-endian.
+ as the index. Fields lie one after the other in a value, numbers little-endian. Texts (`utf8`, `bytes`) follow them:
+ `pleach_field_bytes` finds every field.
 
  The caller guarantees:
  `index` is open; `name` and `type_name` are NULL or places for the results.
  */
 pleach_status pleach_field(const pleach_index *index, uint32_t number, const char **name, const char **type_name);
+
+/*
+ Finds a field in a value, if values are records. `value` has the `value_bytes` bytes of one value, as
+ `pleach_values_at` and `pleach_get_strings` write it. `*field` becomes the first byte of the field, or of its text,
+ which is in `value`, and `*field_bytes` their number. `PLEACH_DAMAGED` if the value is not a whole record.
+
+ The caller guarantees:
+ `index` is open; `value` has so many bytes; `field` and `field_bytes` are NULL or places for the results.
+ */
+pleach_status pleach_field_bytes(const pleach_index *index,
+                                 uint32_t number,
+                                 const void *value,
+                                 size_t value_bytes,
+                                 const void **field,
+                                 size_t *field_bytes);
 
 /*
  Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),

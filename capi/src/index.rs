@@ -1,10 +1,10 @@
 //! Open files.
 
-use crate::memory::{given, options, path, place, put};
-use crate::status::{Result, guard, input, pleach_status};
+use crate::memory::{given, options, path, place, put, slice};
+use crate::status::{Failure, Result, guard, input, pleach_status};
 use pleach_batch::{Pool, Table};
 use reader::{Followed, KeyType, OpenOptions, Residence, Structure, ValueType, Verify};
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
 /// A type of keys or values.
@@ -355,7 +355,8 @@ pub unsafe extern "C" fn pleach_len(index: *const pleach_index) -> u64 {
 }
 
 /// Returns name and type of a field of the values, if they are records: `u32`, `f64`, `bytes16`. The texts live as long
-/// as the index. Fields lie one after the other in a value, numbers little-endian.
+/// as the index. Fields lie one after the other in a value, numbers little-endian. Texts (`utf8`, `bytes`) follow them:
+/// `pleach_field_bytes` finds every field.
 ///
 /// # Safety
 /// `index` is open; `name` and `type_name` are NULL or places for the results.
@@ -377,6 +378,44 @@ pub unsafe extern "C" fn pleach_field(
         unsafe {
             put(name, field.as_ptr());
             put(type_name, kind.as_ptr());
+        }
+        Ok(())
+    })
+}
+
+/// Finds a field in a value, if values are records. `value` has the `value_bytes` bytes of one value, as
+/// `pleach_values_at` and `pleach_get_strings` write it. `*field` becomes the first byte of the field, or of its text,
+/// which is in `value`, and `*field_bytes` their number. `PLEACH_DAMAGED` if the value is not a whole record.
+///
+/// # Safety
+/// `index` is open; `value` has so many bytes; `field` and `field_bytes` are NULL or places for the results.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pleach_field_bytes(
+    index: *const pleach_index,
+    number: u32,
+    value: *const c_void,
+    value_bytes: usize,
+    field: *mut *const c_void,
+    field_bytes: *mut usize,
+) -> pleach_status {
+    guard(|| {
+        // SAFETY: the caller guarantees the index and the bytes.
+        let (index, value) =
+            unsafe { (given(index, "index")?, slice(value.cast::<u8>(), value_bytes, "value")?) };
+        let fields = index.texts.fields.len();
+        let record =
+            index.table.record().filter(|_| (number as usize) < fields).ok_or_else(|| {
+                input(format!("there is no field {number}: the values have {fields} fields"))
+            })?;
+        let found = record.check(value).ok().and_then(|()| record.field_bytes(number as usize, value));
+        let found = found.ok_or_else(|| {
+            let text = "the value is not a whole record: give all bytes of one value, or run pleach fsck";
+            Failure(pleach_status::PLEACH_DAMAGED, text.to_owned())
+        })?;
+        // SAFETY: the caller guarantees the places.
+        unsafe {
+            put(field, found.as_ptr().cast());
+            put(field_bytes, found.len());
         }
         Ok(())
     })

@@ -5,7 +5,7 @@ use crate::status::{Result, input};
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions};
 use pleach_builder::source::Derived;
 use pleach_builder::{BuildOptions, Layout, Observer, Overlap, Phase, Unique};
-use pleach_format::logical::{Logical, part_type, type_list};
+use pleach_format::logical::{Logical, field_types, part_type, type_list};
 use pleach_input::{InputOptions, Interval, Nulls};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct pleach_build_options {
     /// Those of the parts of a composite key are separated by commas. `hash64` and `prefix:auto` make short keys of
     /// texts.
     pub key_type: *const c_char,
-    /// Type of the values.
+    /// Type of the values. Those of the fields of a record are separated by commas: `u8,bool,utf8`.
     pub value_type: *const c_char,
     /// Changes: name of the column of operations, `op` by default.
     pub op: *const c_char,
@@ -151,6 +151,7 @@ fn types<T>(
         None if name == "key_type" && type_list(&text).iter().all(|name| part_type(name).is_ok()) => {
             Ok((None, None))
         }
+        None if name == "value_type" && field_types(&text).is_some() => Ok((None, None)),
         None => {
             Err(input(format!("options.{name} is \"{text}\": use a type such as u64, utf8 or timestamp[us]")))
         }
@@ -182,8 +183,12 @@ impl Options {
         let overlaps = [("error", Overlap::Error), ("last", Overlap::Last)];
         let overlap = choice(read(plain.overlap, "overlap")?.as_deref(), "overlap", &overlaps)?;
         let (name, given) = ("value_type", read(plain.value_type, "value_type")?);
+        let list = given.clone();
         let (value_type, value_logical) =
             types(given, name, reader::ValueType::from_name, Logical::value_words)?;
+        // One for each field of a record.
+        let list = list.filter(|_| value_type.is_none()).and_then(|list| field_types(&list));
+        let (field_types, field_logicals) = list.unwrap_or_default().into_iter().unzip();
         let nulls = read(plain.nulls, "nulls")?.map_or(Ok(Nulls::Error), |text| {
             text.parse().map_err(|advice| input(format!("options.nulls is \"{text}\": {advice}")))
         })?;
@@ -205,6 +210,8 @@ impl Options {
                 part_types,
                 value_type,
                 value_logical,
+                field_types,
+                field_logicals,
                 nulls,
                 interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
                 ..InputOptions::default()

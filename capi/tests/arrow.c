@@ -72,6 +72,41 @@ static void look_up(void) {
     pleach_close(index);
 }
 
+/* Booleans, and structs with texts and booleans. */
+static void texts_and_booleans(void) {
+    write_file("t.csv", "k,name,flag\n10,one,true\n20,,0\n");
+    const char *table = "t.csv";
+    pleach_build_options options = build_options();
+    options.key_type = "i64";
+    options.value = "name,flag";
+    options.value_type = "utf8,bool";
+    OK(pleach_build(&table, 1, "t.pleach", &options));
+    write_file("f.csv", "k,flag\n10,true\n20,0\n");
+    build("f.csv", "f.pleach", "i64", "bool");
+    const int64_t keys_of[] = {20, 10, 99};
+    struct ArrowSchema type = schema_of("l", "k"), values_type;
+    struct ArrowArray keys = array_of(3, NULL, keys_of, NULL), values;
+    pleach_index *index = open_index("t.pleach");
+    OK(pleach_get_arrow(index, &type, &keys, &values_type, &values));
+    CHECK(strcmp(values_type.format, "+s") == 0 && values_type.n_children == 2 && values.null_count == 1);
+    CHECK(strcmp(values_type.children[0]->format, "U") == 0 && strcmp(values_type.children[1]->format, "b") == 0);
+    const int64_t *offsets = values.children[0]->buffers[1];
+    CHECK(offsets[0] == 0 && offsets[1] == 0 && offsets[2] == 3 && offsets[3] == 3);
+    CHECK(memcmp(values.children[0]->buffers[2], "one", 3) == 0);
+    CHECK((((const uint8_t *)values.children[1]->buffers[1])[0] & 3) == 2);
+    values.release(&values);
+    values_type.release(&values_type);
+    pleach_close(index);
+    index = open_index("f.pleach");
+    keys = array_of(3, NULL, keys_of, NULL);
+    OK(pleach_get_arrow(index, &type, &keys, &values_type, &values));
+    CHECK(strcmp(values_type.format, "b") == 0 && values.null_count == 1);
+    CHECK((((const uint8_t *)values.buffers[1])[0] & 3) == 2);
+    values.release(&values);
+    values_type.release(&values_type);
+    pleach_close(index);
+}
+
 /* Reads a stream to its end, and returns the number of rows and the sum of an int64 column. */
 static int64_t read_all(struct ArrowArrayStream *stream, int column, int64_t *sum) {
     int64_t rows = 0;
@@ -295,6 +330,7 @@ static void approximate(void) {
 
 int main(void) {
     look_up();
+    texts_and_booleans();
     streams();
     relations();
     approximate();

@@ -100,6 +100,67 @@ static void records(void) {
     pleach_close(index);
 }
 
+/* Records with texts: their values are strings, in which the library finds the fields. */
+static void records_of_texts(void) {
+    write_file("x.csv", "id,n,name,flag,blob\n1,7,one,true,\\x00ff\n4,8,,0,\n");
+    const char *table = "x.csv";
+    pleach_build_options options = build_options();
+    options.value = "n,name,flag,blob";
+    options.value_type = "u16,utf8,bool,bytes";
+    OK(pleach_build(&table, 1, "x.pleach", &options));
+    pleach_index *index = open_index("x.pleach");
+    const char *name = NULL, *type = NULL;
+    OK(pleach_field(index, 1, &name, &type));
+    CHECK(strcmp(name, "name") == 0 && strcmp(type, "utf8") == 0);
+    const uint64_t ranks[] = {0, 1};
+    char data[64];
+    uint64_t starts[3], needed = 0;
+    OK(pleach_values_at(index, ranks, 2, data, sizeof data, starts, &needed));
+    CHECK(needed == starts[2]);
+    const void *field = NULL;
+    size_t bytes = 0;
+    const char *first = data + starts[0], *second = data + starts[1];
+    const size_t first_bytes = (size_t)(starts[1] - starts[0]), second_bytes = (size_t)(starts[2] - starts[1]);
+    OK(pleach_field_bytes(index, 0, first, first_bytes, &field, &bytes));
+    CHECK(bytes == 2 && memcmp(field, "\x07\0", 2) == 0);
+    OK(pleach_field_bytes(index, 1, first, first_bytes, &field, &bytes));
+    CHECK(bytes == 3 && memcmp(field, "one", 3) == 0);
+    OK(pleach_field_bytes(index, 2, first, first_bytes, &field, &bytes));
+    CHECK(bytes == 1 && *(const char *)field == 1);
+    OK(pleach_field_bytes(index, 3, first, first_bytes, &field, NULL));
+    OK(pleach_field_bytes(index, 3, first, first_bytes, NULL, &bytes));
+    CHECK(bytes == 2 && memcmp(field, "\0\xff", 2) == 0);
+    OK(pleach_field_bytes(index, 1, second, second_bytes, &field, &bytes));
+    CHECK(bytes == 0);
+    FAILS(PLEACH_INPUT, pleach_field_bytes(index, 4, first, first_bytes, &field, &bytes));
+    FAILS(PLEACH_INPUT, pleach_field_bytes(index, 0, NULL, first_bytes, &field, &bytes));
+    FAILS(PLEACH_INPUT, pleach_field_bytes(NULL, 0, first, first_bytes, &field, &bytes));
+    FAILS(PLEACH_DAMAGED, pleach_field_bytes(index, 0, first, first_bytes - 1, &field, &bytes));
+    FAILS(PLEACH_DAMAGED, pleach_field_bytes(index, 0, NULL, 0, &field, &bytes));
+    pleach_close(index);
+}
+
+/* Booleans are numbers, which their meaning says. */
+static void booleans(void) {
+    write_file("b.csv", "id,v\n1,true\n4,False\n");
+    build("b.csv", "b.pleach", "u32", "bool");
+    pleach_index *index = open_index("b.pleach");
+    pleach_info info;
+    OK(pleach_describe(index, &info));
+    CHECK(info.value_type == PLEACH_U32 && strcmp(info.value_meaning, "bool") == 0);
+    const uint32_t numbers[] = {4, 1, 7};
+    pleach_keys keys;
+    memset(&keys, 0, sizeof keys);
+    keys.key_type = PLEACH_U32;
+    keys.count = 3;
+    keys.data = numbers;
+    uint32_t values[3];
+    uint8_t found[1];
+    OK(pleach_get(index, &keys, values, sizeof values, found, 1, NULL));
+    CHECK(values[0] == 0 && values[1] == 1 && found[0] == 3);
+    pleach_close(index);
+}
+
 static void fixed_values(void) {
     write_file("f.csv", "k,v\n7,abcd\n8,efgh\n");
     build("f.csv", "f.pleach", "u32", "bytes4");
@@ -295,6 +356,8 @@ int main(void) {
     text_keys(NULL);
     text_keys("lines,spine,dictionary");
     records();
+    records_of_texts();
+    booleans();
     fixed_values();
     keys_alone();
     return 0;

@@ -26,7 +26,7 @@ pub const fn field_of(key_type: KeyType) -> Option<FieldKind> {
         KeyType::I32 => FieldKind::I32,
         KeyType::I64 => FieldKind::I64,
         KeyType::F64 => FieldKind::F64,
-        KeyType::U128 => FieldKind::Bytes(16),
+        KeyType::U128 => FieldKind::Fixed(16),
         KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! Logical types: the meaning of the words of a column.
 //!
 //! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid
-//! is 16 bytes, an address a number of 32 or 128 bits, a sequence of bases one of 128. META contains the type
-//! as a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
+//! is 16 bytes, an address a number of 32 or 128 bits, a sequence of bases one of 128, a boolean 0 or 1. META
+//! contains the type as a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
 //!
 //! - [`matching`] decides whether two columns mean the same, and how to scale the words of each so that equal
 //!   words are equal values. All operators and commands use this one function.
@@ -27,7 +27,7 @@ mod unit;
 
 pub use address::{both_of_v6, v6_of_both};
 pub use bases::canonical;
-pub use composite::{Composite, CompositeError, PARTS_MAX, Part, Parts, part_type, type_list};
+pub use composite::{Composite, CompositeError, PARTS_MAX, Part, Parts, field_types, part_type, type_list};
 pub use element::Element;
 pub use lossy::{first_letters, hash_of, hash128};
 pub use text::{Form, TextError};
@@ -61,6 +61,8 @@ pub enum Logical {
         /// Number of digits after the point.
         scale: i8,
     },
+    /// True or false, as values and fields: 1 or 0. Any other number, which no writer stores, is true.
+    Boolean,
     /// 16 bytes that identify something.
     Uuid,
     /// An IPv4 address, in 32 bits.
@@ -117,6 +119,7 @@ impl Logical {
         Some(match name {
             "Date32" => Self::Date32,
             "Date64" => Self::Date64,
+            "Boolean" => Self::Boolean,
             "Uuid" => Self::Uuid,
             "Ipv4" => Self::Ipv4,
             "Ipv6" => Self::Ipv6,
@@ -148,7 +151,7 @@ impl Logical {
     }
 
     /// Returns the text for META: `Date32`, `Time64(Microsecond)`, `Timestamp(Second, Some("UTC"))`,
-    /// `Decimal128(15, 2)`, `Uuid`, `Ipv4`, `Dna2(Canonical)`, `Hex(5)`; empty for plain words.
+    /// `Decimal128(15, 2)`, `Boolean`, `Uuid`, `Ipv4`, `Dna2(Canonical)`, `Hex(5)`; empty for plain words.
     #[must_use]
     pub fn meta(&self) -> String {
         match self {
@@ -164,6 +167,7 @@ impl Logical {
                 format!("Timestamp({}, Some(\"{zone}\"))", unit.meta())
             }
             Self::Decimal { bits, precision, scale } => format!("Decimal{bits}({precision}, {scale})"),
+            Self::Boolean => "Boolean".to_owned(),
             Self::Uuid => "Uuid".to_owned(),
             Self::Ipv4 => "Ipv4".to_owned(),
             Self::Ipv6 => "Ipv6".to_owned(),
@@ -181,8 +185,8 @@ impl Logical {
     }
 
     /// Returns the type with this name on the command line: `date`, `time[us]`, `timestamp[us]`,
-    /// `timestamp[us,UTC]`, `duration[us]`, `decimal(10,2)`, `uuid`, `ipv4`, `ipv6`, `ip`, `dna2`,
-    /// `dna2:canonical`, `hex`, `hex:5`. The default unit is `us`.
+    /// `timestamp[us,UTC]`, `duration[us]`, `decimal(10,2)`, `bool`, `uuid`, `ipv4`, `ipv6`, `ip`,
+    /// `dna2`, `dna2:canonical`, `hex`, `hex:5`. The default unit is `us`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let (head, inner) = match name.split_once('[') {
@@ -196,6 +200,7 @@ impl Logical {
         Some(match head {
             "date" if inner.is_none() => Self::Date32,
             "date" if inner == Some("ms") => Self::Date64,
+            "bool" if inner.is_none() => Self::Boolean,
             "uuid" if inner.is_none() => Self::Uuid,
             "ipv4" if inner.is_none() => Self::Ipv4,
             "ipv6" if inner.is_none() => Self::Ipv6,
@@ -239,7 +244,7 @@ impl Logical {
         })
     }
 
-    /// Examples of names, for messages.
+    /// Examples of names of keys and values, for messages.
     pub const NAMES: &'static str = "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid \
                                      ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical";
 
@@ -256,6 +261,7 @@ impl Logical {
             Self::Duration(unit) => format!("duration[{}]", unit.name()),
             Self::Decimal { bits: 128, precision, scale } => format!("decimal({precision},{scale})"),
             Self::Decimal { bits, precision, scale } => format!("decimal{bits}({precision},{scale})"),
+            Self::Boolean => "bool".to_owned(),
             Self::Uuid => "uuid".to_owned(),
             Self::Ipv4 => "ipv4".to_owned(),
             Self::Ipv6 => "ipv6".to_owned(),
@@ -281,7 +287,7 @@ impl Logical {
             | Self::Timestamp(..)
             | Self::Duration(_)
             | Self::Decimal { .. } => "i64",
-            Self::Ipv4 | Self::HexDigits(1..=8) => "u32",
+            Self::Boolean | Self::Ipv4 | Self::HexDigits(1..=8) => "u32",
             Self::HexDigits(9..=16) => "u64",
             Self::Uuid | Self::Ipv6 | Self::Ip | Self::Dna2 { .. } | Self::HexDigits(17..=32) => "u128",
             Self::Hex => "bytes",
@@ -304,11 +310,18 @@ impl Logical {
         self.key_words().map(|name| if name == "u128" { "bytes16".to_owned() } else { name })
     }
 
+    /// Returns the name of the type in which fields of this type are stored: that of values, but a byte for booleans.
+    #[must_use]
+    pub fn field_words(&self) -> Option<String> {
+        if *self == Self::Boolean { Some("u8".to_owned()) } else { self.value_words() }
+    }
+
     /// Reports whether columns of a type can have this meaning, as keys or as values.
     #[must_use]
     pub fn fits(&self, words: &str) -> bool {
         match self.key_words() {
             None => true,
+            Some(_) if *self == Self::Boolean => matches!(words, "u32" | "u8"),
             Some(wanted) if wanted == "u128" => matches!(words, "u128" | "bytes16"),
             Some(wanted) => wanted == words,
         }
@@ -324,6 +337,7 @@ impl Logical {
             Self::Timestamp(unit, zone) => Form::Timestamp(*unit, zone.is_some()),
             Self::Duration(unit) => Form::Duration(*unit),
             Self::Decimal { precision, scale, .. } => Form::Decimal(*precision, *scale),
+            Self::Boolean => Form::Boolean,
             Self::Uuid => Form::Uuid,
             Self::Ipv4 => Form::Ipv4,
             Self::Ipv6 => Form::Ipv6,

@@ -1,8 +1,12 @@
-//! Records: values of several named fields, each of a fixed width.
+//! Records: values of several named fields.
 //!
 //! The fields of a record are stored one after the other without padding, little-endian, the first one at the
 //! lowest address. Records of four or eight bytes are stored as values of type u32 or u64, all others of N
 //! bytes as `bytesN`. So tuple lines, columns and searches need no knowledge of records.
+//!
+//! A text or a byte string of any length has 4 bytes among the fields: where it ends, counted from the first byte
+//! after the fields, where all texts follow in the order of their fields. Records with such fields are stored as
+//! `bytes`.
 //!
 //! The fields are specified by the logical type of the value in META,
 //! `record<left: u32, right: f64, "a b": bytes3>`. A reader that ignores it sees plain values. If the text is
@@ -10,14 +14,20 @@
 
 use crate::key::sealed::Sealed;
 use crate::types::ValueType;
+use core::convert::Infallible;
 use core::fmt;
+use core::ops::Range;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Maximum number of fields in a record.
 pub const FIELDS_MAX: usize = 1024;
-/// Maximum bytes of a record: those of the longest `bytesN`.
+/// Maximum bytes of the fields of a record, without texts: those of the longest `bytesN`.
 pub const RECORD_BYTES_MAX: usize = u16::MAX as usize;
+/// Bytes of a text among the fields: where it ends.
+pub const END_BYTES: usize = size_of::<u32>();
+/// Fields that a damaged value lacks.
+static ZEROS: [u8; RECORD_BYTES_MAX] = [0; RECORD_BYTES_MAX];
 
 /// Start of the text of a record.
 const START: &str = "record<";
@@ -29,19 +39,34 @@ macro_rules! kinds {
         pub enum FieldKind {
             $(#[doc = concat!("`", $text, "`.")] $variant,)*
             /// A byte string of this length, at least 1: `bytes3` and so on.
-            Bytes(u16),
+            Fixed(u16),
+            /// `bytes`: a byte string of any length.
+            Bytes,
+            /// `utf8`: a text of any length.
+            Utf8,
         }
 
         impl FieldKind {
             /// All numeric kinds.
             pub const NUMERIC: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Returns the bytes of a field.
+            /// Returns the bytes of a field; of a text, those of its end.
             #[must_use]
             pub const fn bytes(self) -> usize {
                 match self {
                     $(Self::$variant => size_of::<$t>(),)*
-                    Self::Bytes(bytes) => bytes as usize,
+                    Self::Fixed(bytes) => bytes as usize,
+                    Self::Bytes | Self::Utf8 => END_BYTES,
+                }
+            }
+
+            /// Reports whether values have any length: texts and byte strings.
+            #[must_use]
+            pub const fn is_text(self) -> bool {
+                match self {
+                    $(Self::$variant => false,)*
+                    Self::Fixed(_) => false,
+                    Self::Bytes | Self::Utf8 => true,
                 }
             }
 
@@ -50,10 +75,12 @@ macro_rules! kinds {
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($text => Some(Self::$variant),)*
+                    "bytes" => Some(Self::Bytes),
+                    "utf8" => Some(Self::Utf8),
                     _ => {
                         let digits = name.strip_prefix("bytes")?;
                         let plain = !digits.starts_with(['0', '+']);
-                        digits.parse().ok().filter(|_| plain).map(Self::Bytes)
+                        digits.parse().ok().filter(|_| plain).map(Self::Fixed)
                     }
                 }
             }
@@ -63,7 +90,9 @@ macro_rules! kinds {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$variant => f.write_str($text),)*
-                    Self::Bytes(bytes) => write!(f, "bytes{bytes}"),
+                    Self::Fixed(bytes) => write!(f, "bytes{bytes}"),
+                    Self::Bytes => f.write_str("bytes"),
+                    Self::Utf8 => f.write_str("utf8"),
                 }
             }
         }
@@ -73,35 +102,56 @@ macro_rules! kinds {
         pub enum FieldValue<'a> {
             $(#[doc = concat!("Of `", $text, "`.")] $variant($t),)*
             /// A value of `bytesN`.
+            Fixed(&'a [u8]),
+            /// A value of `bytes`.
             Bytes(&'a [u8]),
+            /// A value of `utf8`.
+            Utf8(&'a str),
         }
 
-        impl FieldValue<'_> {
+        impl<'a> FieldValue<'a> {
             /// Returns its kind; `None` for byte strings of a length that no field has.
             #[must_use]
             pub fn kind(&self) -> Option<FieldKind> {
                 match self {
                     $(Self::$variant(_) => Some(FieldKind::$variant),)*
-                    Self::Bytes(bytes) => {
-                        u16::try_from(bytes.len()).ok().filter(|&bytes| bytes > 0).map(FieldKind::Bytes)
+                    Self::Fixed(bytes) => {
+                        u16::try_from(bytes.len()).ok().filter(|&bytes| bytes > 0).map(FieldKind::Fixed)
                     }
+                    Self::Bytes(_) => Some(FieldKind::Bytes),
+                    Self::Utf8(_) => Some(FieldKind::Utf8),
                 }
             }
 
-            fn put(&self, out: &mut Vec<u8>) {
+            /// Returns the bytes of a byte string or a text; `None` for numbers.
+            #[must_use]
+            pub fn as_bytes(&self) -> Option<&'a [u8]> {
+                match *self {
+                    $(Self::$variant(_) => None,)*
+                    Self::Fixed(bytes) | Self::Bytes(bytes) => Some(bytes),
+                    Self::Utf8(text) => Some(text.as_bytes()),
+                }
+            }
+
+            fn put(&self, ends: &mut Ends, out: &mut Vec<u8>) {
                 match self {
                     $(Self::$variant(number) => out.extend_from_slice(&number.to_le_bytes()),)*
-                    Self::Bytes(bytes) => out.extend_from_slice(bytes),
+                    Self::Fixed(bytes) => out.extend_from_slice(bytes),
+                    Self::Bytes(bytes) => ends.put(bytes, out),
+                    Self::Utf8(text) => ends.put(text.as_bytes(), out),
                 }
             }
         }
 
         $(
-            impl FieldType for $t {
+            impl BuildField for $t {
                 const KIND: FieldKind = FieldKind::$variant;
-                fn put(&self, out: &mut Vec<u8>) {
+                fn put(&self, _: &mut Ends, out: &mut Vec<u8>) {
                     out.extend_from_slice(&self.to_le_bytes());
                 }
+            }
+
+            impl FieldType for $t {
                 fn read(bytes: &[u8]) -> Option<Self> {
                     Some(Self::from_le_bytes(bytes.try_into().ok()?))
                 }
@@ -109,36 +159,100 @@ macro_rules! kinds {
         )*
 
         impl FieldKind {
-            /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong.
+            /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong, or if they are not
+            /// the text of a `utf8`.
             #[must_use]
             pub fn read(self, bytes: &[u8]) -> Option<FieldValue<'_>> {
                 Some(match self {
                     $(Self::$variant => FieldValue::$variant(<$t>::from_le_bytes(bytes.try_into().ok()?)),)*
-                    Self::Bytes(_) if bytes.len() == self.bytes() => FieldValue::Bytes(bytes),
-                    Self::Bytes(_) => return None,
+                    Self::Fixed(_) if bytes.len() == self.bytes() => FieldValue::Fixed(bytes),
+                    Self::Fixed(_) => return None,
+                    Self::Bytes => FieldValue::Bytes(bytes),
+                    Self::Utf8 => FieldValue::Utf8(core::str::from_utf8(bytes).ok()?),
                 })
             }
         }
     };
 }
 
-/// A type of a program that a field can have: an integer of 1 to 8 bytes, `f32`, `f64`, or `[u8; N]`.
-pub trait FieldType: Copy + fmt::Debug + PartialEq + Send + Sync + Sealed + 'static {
+/// Writes where texts end, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    end: usize,
+}
+
+impl Ends {
+    /// Appends the end of the next text to the fields in `out`.
+    #[inline]
+    pub fn put(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        self.end = self.end.saturating_add(text.len());
+        // No value of 4 GiB is stored: the builder refuses it by its length.
+        out.extend_from_slice(&u32::try_from(self.end).unwrap_or(u32::MAX).to_le_bytes());
+    }
+}
+
+/// A type of a program that a field can be built of: one of [`FieldType`], `&str` or `&[u8]`.
+pub trait BuildField: fmt::Debug + PartialEq + Send + Sync + Sealed {
     /// Its type in a record.
     const KIND: FieldKind;
-    /// Appends the bytes of the field.
-    fn put(&self, out: &mut Vec<u8>);
-    /// Reads the field from its bytes; `None` if their number is wrong.
+    /// Appends the bytes of the field; of a text, its end.
+    fn put(&self, ends: &mut Ends, out: &mut Vec<u8>);
+    /// Returns the bytes of a text; of all others, none.
+    fn text(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// A type of a program that a field can have: an integer of 1 to 8 bytes, `f32`, `f64`, `[u8; N]`, `String`, or
+/// `Vec<u8>`.
+pub trait FieldType: BuildField + Clone + 'static {
+    /// Reads the field from its bytes, or those of its text; `None` if their number is wrong, or if they are not a
+    /// text.
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
-impl<const N: usize> FieldType for [u8; N] {
-    const KIND: FieldKind = FieldKind::Bytes(checked_length::<N>());
-    fn put(&self, out: &mut Vec<u8>) {
+impl<const N: usize> BuildField for [u8; N] {
+    const KIND: FieldKind = FieldKind::Fixed(checked_length::<N>());
+    fn put(&self, _: &mut Ends, out: &mut Vec<u8>) {
         out.extend_from_slice(self);
     }
+}
+
+impl<const N: usize> FieldType for [u8; N] {
     fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok()
+    }
+}
+
+macro_rules! texts {
+    ($($t:ty = $kind:ident, $bytes:ident;)*) => {$(
+        impl BuildField for $t {
+            const KIND: FieldKind = FieldKind::$kind;
+            fn put(&self, ends: &mut Ends, out: &mut Vec<u8>) {
+                ends.put(self.$bytes(), out);
+            }
+            fn text(&self) -> &[u8] {
+                self.$bytes()
+            }
+        }
+    )*};
+}
+texts! {
+    &str = Utf8, as_bytes;
+    String = Utf8, as_bytes;
+    &[u8] = Bytes, as_ref;
+    Vec<u8> = Bytes, as_slice;
+}
+
+impl FieldType for String {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        core::str::from_utf8(bytes).ok().map(str::to_owned)
+    }
+}
+
+impl FieldType for Vec<u8> {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Some(bytes.to_vec())
     }
 }
 
@@ -159,6 +273,37 @@ kinds! {
     I64 = i64, "i64";
     F32 = f32, "f32";
     F64 = f64, "f64";
+}
+
+/// Where a packed record says what the place of a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// Bytes of the fields.
+    fields: usize,
+    /// Where the end of the text before it is, if there is one.
+    before: Option<usize>,
+    /// Where its own end is.
+    end: usize,
+}
+
+impl TextPlace {
+    /// Returns where the text is; it may be outside of the value, or end before its start. `None` if the value is
+    /// too short to tell.
+    #[inline]
+    fn range(self, packed: &[u8]) -> Option<Range<usize>> {
+        let end = |at: usize| {
+            let end = u32::from_le_bytes(*packed.get(at..)?.first_chunk()?);
+            self.fields.checked_add(usize::try_from(end).ok()?)
+        };
+        Some(self.before.map_or(Some(self.fields), end)?..end(self.end)?)
+    }
+
+    /// Returns the text, which need not be UTF-8; an empty one if the value breaks the rules.
+    #[must_use]
+    #[inline]
+    pub fn text(self, packed: &[u8]) -> &[u8] {
+        self.range(packed).and_then(|range| packed.get(range)).unwrap_or_default()
+    }
 }
 
 /// A field of a record.
@@ -289,9 +434,10 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Returns the type of values that store records of `bytes` bytes.
-pub(crate) const fn storage(bytes: usize) -> ValueType {
+/// Returns the type of values that store records whose fields have `bytes` bytes, texts among them or not.
+pub(crate) const fn storage(bytes: usize, has_texts: bool) -> ValueType {
     match bytes {
+        _ if has_texts => ValueType::Bytes,
         4 => ValueType::U32,
         8 => ValueType::U64,
         // At most RECORD_BYTES_MAX.
@@ -305,6 +451,21 @@ pub struct Record {
     fields: Vec<Field>,
     /// Offset of each field, and the end of the last one.
     offsets: Vec<usize>,
+    /// Index of the last text before each field, and of the last text of all.
+    texts: Vec<Option<usize>>,
+}
+
+/// The rule that a value breaks which is not a record as [`Record::pack`] writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueFault {
+    /// The value is shorter than the fields of its record.
+    Short,
+    /// The text of the field at this index ends before it begins.
+    Descends(usize),
+    /// The texts do not end where the value does.
+    Length,
+    /// The text of the field at this index is not UTF-8.
+    NotUtf8(usize),
 }
 
 impl Record {
@@ -319,8 +480,9 @@ impl Record {
         }
         let mut names = BTreeSet::new();
         let mut offsets = Vec::with_capacity(fields.len() + 1);
-        let mut end = 0;
-        for field in &fields {
+        let mut texts = Vec::with_capacity(fields.len() + 1);
+        let (mut end, mut last_text) = (0, None);
+        for (index, field) in fields.iter().enumerate() {
             if !names.insert(&field.name) {
                 return Err(RecordError::Twice(field.name.clone()));
             }
@@ -328,6 +490,8 @@ impl Record {
                 return Err(RecordError::Empty(field.name.clone()));
             }
             offsets.push(end);
+            texts.push(last_text);
+            last_text = if field.kind.is_text() { Some(index) } else { last_text };
             // No overflow: 1024 fields have at most 65,535 bytes each.
             end += field.kind.bytes();
         }
@@ -335,7 +499,8 @@ impl Record {
             return Err(RecordError::Bytes(end));
         }
         offsets.push(end);
-        Ok(Self { fields, offsets })
+        texts.push(last_text);
+        Ok(Self { fields, offsets, texts })
     }
 
     /// Reports whether a logical type is intended as a record, even if it is malformed.
@@ -400,10 +565,16 @@ impl Record {
         self.fields.len()
     }
 
-    /// Returns the bytes of a record, 1 to [`RECORD_BYTES_MAX`].
+    /// Returns the bytes of the fields, 1 to [`RECORD_BYTES_MAX`]. Texts follow them: [`Record::has_texts`].
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.offsets[self.fields.len()]
+    }
+
+    /// Reports whether a field is a text or a byte string of any length.
+    #[must_use]
+    pub fn has_texts(&self) -> bool {
+        self.texts[self.fields.len()].is_some()
     }
 
     /// Returns the offset of a field in the record.
@@ -424,7 +595,7 @@ impl Record {
     /// Returns the type of the values that store the record.
     #[must_use]
     pub fn storage(&self) -> ValueType {
-        storage(self.bytes())
+        storage(self.bytes(), self.has_texts())
     }
 
     /// Returns the index of the field with this name and of type `T`. O(fields).
@@ -443,21 +614,111 @@ impl Record {
     }
 
     /// Reads the field at `index` of a packed record; `None` if there is no such field, if it has another type,
-    /// or if the record is too short.
+    /// or if the record is too short or damaged.
     #[must_use]
     #[inline]
     pub fn get_typed<T: FieldType>(&self, index: usize, packed: &[u8]) -> Option<T> {
         self.fields.get(index).filter(|field| field.kind == T::KIND)?;
-        T::read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
+        T::read(self.field_bytes(index, packed)?)
     }
 
     /// Returns the value of a field of a packed record; `None` if there is no such field, or the record is
-    /// too short.
+    /// too short. In records with texts, which a damaged file may have of any length, all that is missing or
+    /// breaks a rule is zero or an empty text instead.
     #[must_use]
     #[inline]
     pub fn get<'a>(&self, index: usize, packed: &'a [u8]) -> Option<FieldValue<'a>> {
-        let field = self.fields.get(index)?;
-        field.kind.read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
+        let kind = self.fields.get(index)?.kind;
+        let bytes = self.field_bytes(index, packed);
+        match bytes.and_then(|bytes| kind.read(bytes)) {
+            None if kind.is_text() => kind.read(&[]),
+            None if self.has_texts() => kind.read(ZEROS.get(..kind.bytes())?),
+            value => value,
+        }
+    }
+
+    /// Returns where the bytes of a field are, or those of its text. The place may be outside of the value, or its
+    /// end before its start.
+    #[inline]
+    fn place(&self, index: usize, packed: &[u8]) -> Option<Range<usize>> {
+        match self.text_place(index) {
+            Some(place) => place.range(packed),
+            None => Some(self.offsets[index]..self.offsets[index + 1]),
+        }
+    }
+
+    /// Returns the bytes of a field of a packed record: of a text, the text. `None` if there is no such field, or if
+    /// they are outside of the record.
+    #[must_use]
+    pub fn field_bytes<'a>(&self, index: usize, packed: &'a [u8]) -> Option<&'a [u8]> {
+        self.fields.get(index)?;
+        packed.get(self.place(index, packed)?)
+    }
+
+    /// Returns where packed records have the text of a field; `None` if there is no such field, or if it is no text.
+    #[must_use]
+    #[inline]
+    pub fn text_place(&self, index: usize) -> Option<TextPlace> {
+        self.fields.get(index).filter(|field| field.kind.is_text())?;
+        let before = self.texts[index].map(|before| self.offsets[before]);
+        Some(TextPlace { fields: self.bytes(), before, end: self.offsets[index] })
+    }
+
+    /// Completes a record: `packed` ends with its fields, of which texts are not set, and gets these texts, one for
+    /// each such field.
+    pub fn put_texts<'a>(&self, texts: impl Iterator<Item = &'a [u8]>, packed: &mut Vec<u8>) {
+        let start = packed.len().saturating_sub(self.bytes());
+        let places = (0..self.len()).filter_map(|index| self.text_place(index));
+        let (mut ends, mut end) = (Ends::default(), Vec::with_capacity(END_BYTES));
+        for (place, text) in places.zip(texts) {
+            end.clear();
+            ends.put(text, &mut end);
+            if let Some(to) = packed.get_mut(start + place.end..start + place.end + END_BYTES) {
+                to.copy_from_slice(&end);
+            }
+            packed.extend_from_slice(text);
+        }
+    }
+
+    /// Checks that a value is a record as [`Record::pack`] writes it. O(bytes of its texts).
+    ///
+    /// # Errors
+    /// [`ValueFault`]: the first rule that it breaks.
+    pub fn check(&self, packed: &[u8]) -> Result<(), ValueFault> {
+        let is_text = |place| packed.get(place).is_some_and(|text| core::str::from_utf8(text).is_ok());
+        match self.check_with(packed, packed.len(), |place| Ok::<_, Infallible>(is_text(place))) {
+            Ok(checked) => checked,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Checks a value of `length` bytes that is not in memory but for its fields. `is_text` says whether some bytes of
+    /// the value are UTF-8.
+    ///
+    /// # Errors
+    /// Those of `is_text`.
+    pub fn check_with<E>(
+        &self,
+        fields: &[u8],
+        length: usize,
+        mut is_text: impl FnMut(Range<usize>) -> Result<bool, E>,
+    ) -> Result<Result<(), ValueFault>, E> {
+        if length < self.bytes() || (length > self.bytes() && !self.has_texts()) {
+            return Ok(Err(ValueFault::Short));
+        }
+        let mut last = self.bytes();
+        for (index, field) in self.fields.iter().enumerate().filter(|(_, field)| field.kind.is_text()) {
+            let place = match self.place(index, fields) {
+                Some(place) if place.end < place.start => return Ok(Err(ValueFault::Descends(index))),
+                Some(place) if place.end <= length => place,
+                _ => return Ok(Err(ValueFault::Length)),
+            };
+            last = place.end;
+            if field.kind == FieldKind::Utf8 && !is_text(place)? {
+                return Ok(Err(ValueFault::NotUtf8(index)));
+            }
+        }
+        Ok(if last == length { Ok(()) } else { Err(ValueFault::Length) })
     }
 
     /// Yields the values of the fields of a packed record, until the bytes end.
@@ -471,7 +732,10 @@ impl Record {
         let fits = values.len() == self.len()
             && values.iter().zip(&self.fields).all(|(value, field)| value.kind() == Some(field.kind));
         if fits {
-            values.iter().for_each(|value| value.put(out));
+            let mut ends = Ends::default();
+            values.iter().for_each(|value| value.put(&mut ends, out));
+            let texts = values.iter().filter(|value| value.kind().is_some_and(FieldKind::is_text));
+            texts.filter_map(FieldValue::as_bytes).for_each(|text| out.extend_from_slice(text));
         }
         fits
     }
@@ -522,116 +786,4 @@ pub(crate) fn unquoted(text: &str) -> Option<(String, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(fields: &[(&str, FieldKind)]) -> Record {
-        let fields = fields.iter().map(|&(name, kind)| Field::new(name, kind)).collect();
-        Record::new(fields).expect("is a record")
-    }
-
-    #[test]
-    fn texts_come_back() {
-        use FieldKind::*;
-        let mut all: Vec<(String, FieldKind)> =
-            FieldKind::NUMERIC.iter().map(|&kind| (kind.to_string(), kind)).collect();
-        all.push(("tag".to_owned(), Bytes(3)));
-        for name in ["", " ", "a b", "1a", "a\"b\\", "é", "x: u8, y", ">", "record<"] {
-            all.push((name.to_owned(), Bytes(65)));
-        }
-        let fields: Vec<Field> = all.into_iter().map(|(name, kind)| Field::new(name, kind)).collect();
-        let mut fields = Record::new(fields).expect("is a record").fields().to_vec();
-        fields[6].logical = "Date32".to_owned();
-        fields[7].logical = "Timestamp(Second, Some(\"a\\\"b\"))".to_owned();
-        let record = Record::new(fields).expect("is a record");
-        let text = record.to_string();
-        assert_eq!(Record::parse(&text).as_ref(), Some(&record), "{text}");
-        // No other text is valid: not a prefix of it, nor one with anything more.
-        for (end, _) in text.char_indices() {
-            assert_eq!(Record::parse(&text[..end]), None);
-        }
-        assert_eq!(Record::parse(&format!("{text} ")), None);
-        let plain = super::tests::record(&[("left", U32), ("right", F64), ("tag", Bytes(3))]);
-        assert_eq!(plain.to_string(), "record<left: u32, right: f64, tag: bytes3>");
-    }
-
-    #[test]
-    fn broken_texts_are_no_records() {
-        for text in [
-            "",
-            "Date32",
-            "record<>",
-            "record<a>",
-            "record<a: u32",
-            "record<a: u32>>",
-            "record<a:u32>",
-            "record<a: u32,b: u32>",
-            "record<a: u32, a: u8>",
-            "record<a: u32, >",
-            "record<a: bool>",
-            "record<a: bytes>",
-            "record<a: bytes0>",
-            "record<a: bytes03>",
-            "record<a: bytes65536>",
-            "record<a: bytes65535, b: u8>",
-            "record<\"a\": u8>",
-            "record<a b: u8>",
-            "record<\"a b\\c\": u8>",
-            "record<a: u8 \"\">",
-            "record<a: u8 >",
-            "record<\"a: u8>",
-        ] {
-            assert_eq!(Record::parse(text), None, "{text}");
-        }
-        let many = |count: usize| {
-            Record::new((0..count).map(|number| Field::new(format!("f{number}"), FieldKind::U8)).collect())
-        };
-        assert!(many(FIELDS_MAX).is_ok());
-        assert_eq!(many(FIELDS_MAX + 1), Err(RecordError::Fields(FIELDS_MAX + 1)));
-        assert_eq!(many(0), Err(RecordError::Fields(0)));
-        let most = many(FIELDS_MAX).map(|record| record.to_string()).unwrap_or_default();
-        assert!(Record::parse(&most).is_some());
-        assert_eq!(Record::parse(&most.replace("f1023: u8>", "f1023: u8, g: u8>")), None);
-    }
-
-    #[test]
-    fn fields_are_packed_and_found() {
-        use FieldKind::*;
-        let record = record(&[("a", U8), ("b", I16), ("c", F64), ("d", Bytes(2))]);
-        assert_eq!((record.bytes(), record.storage()), (13, ValueType::Fixed(13)));
-        assert_eq!((record.offset(2), record.find("d"), record.find("e")), (3, Some(3), None));
-        let values =
-            [FieldValue::U8(200), FieldValue::I16(-2), FieldValue::F64(0.5), FieldValue::Bytes(b"xy")];
-        let mut packed = Vec::new();
-        assert!(record.pack(&values, &mut packed));
-        assert_eq!(packed[..3], [200, 0xFE, 0xFF]);
-        assert_eq!(record.values(&packed).collect::<Vec<_>>(), values);
-        assert_eq!(record.values(&packed[..12]).count(), 3);
-        assert_eq!(record.get(4, &packed), None);
-        let short = [FieldValue::Bytes(b"x")];
-        for wrong in [&values[..3], &[values[1], values[0], values[2], values[3]], &short] {
-            assert!(!record.pack(wrong, &mut packed));
-        }
-        assert_eq!(packed.len(), 13);
-    }
-
-    #[test]
-    fn short_records_are_words() {
-        use FieldKind::*;
-        for (record, storage) in [
-            (record(&[("a", U16), ("b", U16)]), ValueType::U32),
-            (record(&[("a", F64)]), ValueType::U64),
-            (record(&[("a", U32), ("b", I32)]), ValueType::U64),
-            (record(&[("a", U8)]), ValueType::Fixed(1)),
-            (record(&[("a", U32), ("b", U8)]), ValueType::Fixed(5)),
-        ] {
-            assert_eq!(record.storage(), storage);
-            let text = record.to_string();
-            assert!(Record::of(storage, &text).is_some());
-            assert_eq!(Record::of(ValueType::F32, &text), None);
-        }
-        assert_eq!(Record::bits_of(&[1, 0, 0, 2]), Some(0x0200_0001));
-        assert_eq!(Record::bits_of(&[1, 0, 0, 0, 0, 0, 0, 2]), Some(0x0200_0000_0000_0001));
-        assert_eq!(Record::bits_of(&[1]), None);
-    }
-}
+mod tests;

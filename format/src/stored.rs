@@ -5,7 +5,9 @@
 
 use crate::key::sealed::Sealed;
 use crate::key::{Bits, Key, Value, Word};
-use crate::record::{FieldError, FieldKind, FieldType, FieldValue, Record, checked_length, storage};
+use crate::record::{
+    BuildField, Ends, FieldError, FieldKind, FieldType, FieldValue, Record, checked_length, storage,
+};
 use crate::types::{KeyType, ValueType};
 use std::borrow::Cow;
 use std::fmt;
@@ -39,7 +41,7 @@ pub trait BuildKey: Sealed {
 }
 
 /// A type of values that a file can be built of: the numbers of [`Value`], `()`, texts, byte strings, and
-/// records of 1 to 8 fields as tuples of [`FieldType`], such as `(u32, f64)`.
+/// records of 1 to 8 fields as tuples of [`BuildField`], such as `(u32, f64, &str)`.
 pub trait BuildValue: Sealed {
     /// Its type in the file.
     const VALUE_TYPE: ValueType;
@@ -50,7 +52,7 @@ pub trait BuildValue: Sealed {
 }
 
 /// A type of values that a look-up can return: the numbers of [`Value`], `()` (whatever the values are),
-/// `String`, `Vec<u8>`, `[u8; N]`, records as [`Row`] or as tuples of [`FieldType`], such as `(u32, f64)`.
+/// `String`, `Vec<u8>`, `[u8; N]`, records as [`Row`] or as tuples of [`FieldType`], such as `(u32, String)`.
 pub trait MapValue: Sized + Send + Sync + Sealed + 'static {
     /// Its part in the tuple lines: the value itself if it is a number, otherwise nothing.
     type Lines: Value;
@@ -167,15 +169,20 @@ impl<const N: usize> MapValue for [u8; N] {
 
 macro_rules! records {
     ($($($t:ident $at:tt)*;)*) => {$(
-        impl<$($t: FieldType),*> Sealed for ($($t,)*) {}
+        impl<$($t: BuildField),*> Sealed for ($($t,)*) {}
 
-        impl<$($t: FieldType),*> BuildValue for ($($t,)*) {
-            const VALUE_TYPE: ValueType = storage(0 $(+ <$t as FieldType>::KIND.bytes())*);
-            const FIELDS: &'static [FieldKind] = &[$(<$t as FieldType>::KIND),*];
+        impl<$($t: BuildField),*> BuildValue for ($($t,)*) {
+            const VALUE_TYPE: ValueType = storage(
+                0 $(+ <$t as BuildField>::KIND.bytes())*,
+                false $(|| <$t as BuildField>::KIND.is_text())*,
+            );
+            const FIELDS: &'static [FieldKind] = &[$(<$t as BuildField>::KIND),*];
             fn value_part<'a>(&'a self, room: &'a mut Vec<u8>) -> ValuePart<'a> {
                 room.clear();
-                $(self.$at.put(room);)*
-                match Record::bits_of(room) {
+                let mut ends = Ends::default();
+                $(self.$at.put(&mut ends, room);)*
+                $(room.extend_from_slice(self.$at.text());)*
+                match Record::bits_of(room).filter(|_| Self::VALUE_TYPE != ValueType::Bytes) {
                     Some(bits) => ValuePart::Bits(bits),
                     None => ValuePart::Bytes(room),
                 }
@@ -195,7 +202,7 @@ macro_rules! records {
                 })
             }
             fn decode((): (), packed: Cow<'_, [u8]>, record: Option<&Arc<Record>>) -> Option<Self> {
-                let record = record?;
+                let record = record.filter(|record| record.check(&packed).is_ok())?;
                 Some(($(record.get_typed::<$t>($at, &packed)?,)*))
             }
         }
@@ -269,7 +276,7 @@ impl MapValue for Row {
         record.is_some()
     }
     fn decode((): (), packed: Cow<'_, [u8]>, record: Option<&Arc<Record>>) -> Option<Self> {
-        let record = record.filter(|record| record.bytes() == packed.len())?;
+        let record = record.filter(|record| record.check(&packed).is_ok())?;
         Some(Self { record: Arc::clone(record), packed: packed.into_owned() })
     }
 }
@@ -284,7 +291,7 @@ mod tests {
         let fields = vec![
             Field::new("a", FieldKind::U8),
             Field::new("b", FieldKind::F64),
-            Field::new("c", FieldKind::Bytes(3)),
+            Field::new("c", FieldKind::Fixed(3)),
         ];
         let record = Arc::new(Record::new(fields).expect("is a record"));
         type Tuple = (u8, f64, [u8; 3]);
@@ -305,5 +312,24 @@ mod tests {
         assert_eq!(error.to_string(), "unknown field 'd': use one of a, b, c");
         assert_eq!((1u16, 2i16).value_part(&mut room), ValuePart::Bits(0x0002_0001));
         assert_eq!(<(u16, i16)>::VALUE_TYPE, ValueType::U32);
+    }
+
+    #[test]
+    fn texts_are_packed_and_read_back() {
+        let fields = vec![Field::new("a", FieldKind::Utf8), Field::new("b", FieldKind::Bytes)];
+        let record = Arc::new(Record::new(fields).expect("is a record"));
+        assert_eq!(<(&str, &[u8])>::VALUE_TYPE, ValueType::Bytes);
+        let mut room = Vec::new();
+        let built = ("", &b""[..]);
+        let ValuePart::Bytes(packed) = built.value_part(&mut room) else { panic!("texts are no number") };
+        assert_eq!(packed.len(), 8);
+        let value = ("name".to_owned(), vec![0xff_u8]);
+        let ValuePart::Bytes(packed) = value.value_part(&mut room) else { panic!("texts are no number") };
+        let texts = ("name".to_owned(), vec![0xff_u8]);
+        assert_eq!(<(String, Vec<u8>)>::decode((), packed.into(), Some(&record)), Some(texts.clone()));
+        assert_eq!(<(String, Vec<u8>)>::decode((), packed[..12].into(), Some(&record)), None);
+        let row = Row::decode((), packed.into(), Some(&record)).expect("is whole");
+        assert_eq!((row.get::<String>("a"), row.get::<Vec<u8>>("b")), (Ok(texts.0), Ok(texts.1)));
+        assert_eq!(Row::decode((), packed[1..].into(), Some(&record)), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Checks of the mask and of the sorted columns: against the tuple lines, key by key.
 
 use super::pieces::sized;
+use super::values::Rule;
 use super::{Check, Code, ReadAt};
 use pleach_format::codes;
 use pleach_format::column::{GUARD_BYTES, push_native_key};
@@ -10,7 +11,7 @@ use pleach_format::section::{Entry, REQUIRED, Tag};
 use pleach_format::superblock::{Superblock, bytes_prefix};
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{Header, KeyType, ValueType, Word, offset_in};
+use pleach_format::{Header, KeyType, Word, offset_in};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
@@ -67,6 +68,7 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_none() && COLUMNS.iter().all(|(_, place)| place(header).is_none()) {
             return Ok(());
         }
+        let rule = self.rule_of_values(header)?;
         // One element per tuple, or, with codes, fewer.
         let texts = header.values.filter(|_| header.value_type.is_bytes());
         let count = texts.map_or(0, |place| place.shape.elements);
@@ -79,7 +81,7 @@ impl<R: ReadAt> Check<'_, R> {
                 |count: u64| (piece * PIECE_TUPLES).min(count)..((piece + 1) * PIECE_TUPLES).min(count);
             let (ranks, elements) = (part(header.tuples), part(count));
             if let Some(place) = texts.filter(|_| !elements.is_empty()) {
-                self.check_texts(header, place, &elements)?;
+                self.check_texts(header, place, rule.as_ref(), &elements)?;
             }
             if ranks.is_empty() {
                 return Ok(());
@@ -138,15 +140,25 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Checks values of varying length: their offsets must ascend, and texts must be UTF-8. They are read in
+    /// Checks values of varying length: their offsets must ascend, and each must obey the rule. They are read in
     /// pieces, whatever their length.
-    fn check_texts(&self, header: &Header, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<()> {
+    fn check_texts(
+        &self,
+        header: &Header,
+        place: ColumnPlace,
+        rule: Option<&Rule>,
+        ranks: &Range<u64>,
+    ) -> io::Result<()> {
         if place.shape.offset_bytes == 0 {
             return Ok(());
         }
         let Some(offsets) = self.offsets(Tag::VALUES, place, ranks)? else { return Ok(()) };
+        let Some(rule) = rule else { return Ok(()) };
+        let wrong = |index: usize, wanted: &str, value: &[u8]| {
+            self.wrong_element(header, Tag::VALUES, ranks.start + index as u64, wanted, value);
+        };
         let mut from = 0;
-        while header.value_type == ValueType::Utf8 && from + 1 < offsets.len() {
+        while from + 1 < offsets.len() {
             let fits = |to: &usize| offsets[*to] - offsets[from] <= PIECE_BYTES;
             let to = (from + 1..offsets.len()).take_while(fits).last();
             if let Some(to) = to {
@@ -154,18 +166,15 @@ impl<R: ReadAt> Check<'_, R> {
                 for index in from..to {
                     let value = &data[(offsets[index] - offsets[from]) as usize..];
                     let value = &value[..(offsets[index + 1] - offsets[index]) as usize];
-                    if std::str::from_utf8(value).is_err() {
-                        self.wrong_element(
-                            header,
-                            Tag::VALUES,
-                            ranks.start + index as u64,
-                            "valid UTF-8",
-                            value,
-                        );
+                    if let Some(wanted) = rule.broken(value) {
+                        wrong(index, &wanted, value);
                     }
                 }
-            } else if !self.is_text(place.data_offset() + offsets[from], offsets[from + 1] - offsets[from])? {
-                self.wrong_element(header, Tag::VALUES, ranks.start + from as u64, "valid UTF-8", &[]);
+            } else {
+                let (at, length) = (place.data_offset() + offsets[from], offsets[from + 1] - offsets[from]);
+                if let Some(wanted) = self.broken_value(rule, at, length)? {
+                    wrong(from, &wanted, &[]);
+                }
             }
             from = to.unwrap_or(from + 1);
         }

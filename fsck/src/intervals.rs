@@ -1,15 +1,19 @@
 //! Checks of intervals: each ends at or after its start, and before the next one begins.
 
+use super::pieces::sized;
 use super::{Check, Code, ReadAt};
 use pleach_format::interval::{Ends, INCLUSIVE};
 use pleach_format::line::whole_key;
 use pleach_format::meta::Meta;
+use pleach_format::view::ColumnPlace;
 use pleach_format::{Header, KeyType};
 use rayon::prelude::*;
 use std::io;
 
 /// Tuples checked at a time.
 const PAGE: u64 = 1024;
+/// Maximum bytes of their values that are read at once. Of longer ones, each first field is read.
+const PAGE_BYTES: u64 = sized(1 << 22, 64);
 
 impl<R: ReadAt> Check<'_, R> {
     /// Checks the intervals of a file that says it has some. `start` is the offset of META.
@@ -33,6 +37,63 @@ impl<R: ReadAt> Check<'_, R> {
             }
             self.check_some_intervals(header, ends, page * PAGE..((page + 1) * PAGE).min(header.tuples))
         })
+    }
+
+    /// Returns for each value of these ranks its offset in the file and its first bytes, which are the end of its
+    /// interval; fewer if it is shorter. Of a value whose place is damaged, which is found elsewhere, there are none.
+    fn heads(
+        &self,
+        place: ColumnPlace,
+        ends: Ends,
+        ranks: &std::ops::Range<u64>,
+    ) -> io::Result<Vec<(u64, [u8; 16], usize)>> {
+        let count = ranks.end - ranks.start;
+        let bounds: Vec<u64> = match place.shape.offset_bytes {
+            0 => (ranks.start..=ranks.end).map(|rank| rank * place.shape.element_bytes).collect(),
+            width => {
+                let bytes = self.read(place.offset + ranks.start * width, (count + 1) * width)?;
+                let number =
+                    |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+                bytes.chunks_exact(width as usize).map(number).collect()
+            }
+        };
+        let (first, last) = (bounds[0], bounds[count as usize]);
+        let is_whole = bounds.is_sorted() && last <= place.shape.data_bytes && last - first <= PAGE_BYTES;
+        let page = if is_whole { self.read(place.data_offset() + first, last - first)? } else { Vec::new() };
+        let mut heads = Vec::with_capacity(count as usize);
+        for pair in bounds.windows(2) {
+            let (start, end) = (pair[0], pair[1].min(place.shape.data_bytes));
+            let length = end.saturating_sub(start).min(ends.bytes() as u64);
+            let at = place.data_offset().saturating_add(start);
+            let mut head = [0; 16];
+            let to = &mut head[..length as usize];
+            if is_whole {
+                to.copy_from_slice(&page[(start - first) as usize..][..to.len()]);
+            } else if length > 0 {
+                to.copy_from_slice(&self.read(at, length)?);
+            }
+            heads.push((at, head, length as usize));
+        }
+        Ok(heads)
+    }
+
+    /// Does the same for values that are stored once, one by one. A code of no value is found elsewhere.
+    fn coded_heads(
+        &self,
+        (codes, place): (ColumnPlace, ColumnPlace),
+        ends: Ends,
+        ranks: &std::ops::Range<u64>,
+    ) -> io::Result<Vec<(u64, [u8; 16], usize)>> {
+        let mut heads = Vec::with_capacity((ranks.end - ranks.start) as usize);
+        for rank in ranks.clone() {
+            let element = self.code_of(codes, rank)?;
+            if element < place.shape.elements {
+                heads.extend(self.heads(place, ends, &(element..element + 1))?);
+            } else {
+                heads.push((place.data_offset(), [0; 16], 0));
+            }
+        }
+        Ok(heads)
     }
 
     fn check_some_intervals(
@@ -63,28 +124,19 @@ impl<R: ReadAt> Check<'_, R> {
         };
         let width = header.value_type.bytes() as u64;
         let column = header.values.filter(|_| header.value_type.is_bytes());
-        let values = match column {
-            // Values that are stored once are read one by one.
-            Some(place) if header.codes.is_none() => {
-                self.read(place.offset + ranks.start * width, (ranks.end - ranks.start) * width)?
-            }
-            Some(_) | None => Vec::new(),
+        let heads = match (column, header.codes) {
+            (Some(place), None) => self.heads(place, ends, &ranks)?,
+            (Some(place), Some(codes)) => self.coded_heads((codes, place), ends, &ranks)?,
+            (None, _) => Vec::new(),
         };
         for rank in ranks.clone() {
             let (line, slot) = line(rank);
-            let once;
-            let (at, value) = match (column, header.codes) {
-                (Some(place), Some(codes)) => {
-                    let element = self.code_of(codes, rank)?.min(place.shape.elements.saturating_sub(1));
-                    let at = place.offset + element * width;
-                    once = self.read(at, width)?;
-                    (at, &*once)
+            let (at, value) = match column {
+                Some(_) => {
+                    let (at, head, length) = &heads[(rank - ranks.start) as usize];
+                    (*at, &head[..*length])
                 }
-                (Some(place), None) => {
-                    let first = ((rank - ranks.start) * width) as usize;
-                    (place.offset + rank * width, &values[first..first + width as usize])
-                }
-                (None, _) => {
+                None => {
                     let first = geometry.values_at() + slot * width as usize;
                     (
                         header.line_offset(geometry.place(rank).0) + first as u64,

@@ -22,6 +22,7 @@ mod paged;
 mod pieces;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use code::Code;
 pub use pleach_pool as pool;

@@ -24,6 +24,17 @@ pub(crate) fn stand_in_of(kind: Kind, rows: usize) -> ArrayRef {
     }
 }
 
+/// Makes 1 and 0 of booleans; all other arrays stay as they are.
+pub(crate) fn numbers(array: ArrayRef) -> ArrayRef {
+    match array.as_boolean_opt() {
+        Some(booleans) => {
+            let words = booleans.values().iter().map(u8::from);
+            Arc::new(arrow_array::UInt8Array::from_iter_values(words))
+        }
+        None => array,
+    }
+}
+
 /// Returns true if elements of this type are byte strings.
 pub(crate) fn is_strings(data_type: &DataType) -> bool {
     natural(data_type).is_some_and(|natural| natural.kind.is_bytes())

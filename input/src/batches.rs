@@ -1,6 +1,6 @@
 //! Record batches of Arrow as a source: what Arrow IPC and Parquet share.
 
-use crate::arrays::{ArrayStrings, is_strings, slice, stand_in_of};
+use crate::arrays::{ArrayStrings, is_strings, numbers, slice, stand_in_of};
 use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::convert::{self, misfit};
 use crate::fields::Fields;
@@ -321,9 +321,9 @@ fn column_of(
         DataType::Dictionary(_, values) if !is_strings(values) => {
             let dictionary = array.as_any_dictionary();
             let decoded = arrow_select::take::take(dictionary.values(), dictionary.keys(), None);
-            Ok((decoded.map_err(refused)?, bad_ones))
+            Ok((numbers(decoded.map_err(refused)?), bad_ones))
         }
-        _ => Ok((array, bad_ones)),
+        _ => Ok((numbers(array), bad_ones)),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::logical::Natural;
 use crate::options::InputOptions;
 use crate::problem::{fault, problem};
 use pleach_builder::SourceError;
-use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
+use pleach_format::logical::{Form, Logical, Meaning, Ratio, ratio};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
@@ -42,6 +42,11 @@ pub(crate) fn choose_key(
     let meant = Meant { logical: options.key_logical.as_ref().or(own), is_raw: options.is_raw() };
     let target = Some(Target::of_key(kind));
     let (target, logical) = agreed(input, label, &held, &natural, target, (&kind, true), meant)?;
+    if logical == Logical::Boolean.meta() {
+        // A file would have two of them.
+        let advice = "choose another column with --key, or --key-type u32 for 1 and 0";
+        return Err(problem(input, label, fault("wrong type: keys cannot be booleans", advice)));
+    }
     Ok(Chosen { kind, target, logical })
 }
 
@@ -80,13 +85,17 @@ pub(crate) fn kinds_of_fields(
     }
     match (options.field_types.as_slice(), options.value_type) {
         ([], None) => Ok(vec![None; count]),
-        ([], Some(value_type)) => match FieldKind::from_name(&value_type.to_string()) {
-            Some(kind) => Ok(vec![Some(kind); count]),
-            None => {
-                let text = format!("{value_type} has no fixed width, which the fields of a record need");
-                Err(problem(input, "", fault(text, "choose a type like bytes16 with --value-type")))
+        ([], Some(value_type)) => {
+            let meant = options.value_logical.as_ref().and_then(Logical::field_words);
+            let name = meant.unwrap_or_else(|| value_type.to_string());
+            match FieldKind::from_name(&name) {
+                Some(kind) => Ok(vec![Some(kind); count]),
+                None => {
+                    let text = format!("{value_type} is not a type of the fields of a record");
+                    Err(problem(input, "", fault(text, "choose another one with --value-type")))
+                }
             }
-        },
+        }
         (&[kind], _) => Ok(vec![Some(kind); count]),
         (kinds, _) if kinds.len() == count => Ok(kinds.iter().copied().map(Some).collect()),
         (kinds, _) => {
@@ -119,7 +128,7 @@ pub(crate) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Op
 
 /// Supported contents of columns, for messages.
 const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
-                    texts or binary strings";
+                    booleans, texts or binary strings";
 
 /// Returns true if elements of one kind can be converted to another at all.
 fn converts(natural: &Natural, target: Kind) -> bool {
@@ -158,6 +167,7 @@ fn holds_elements(kind: Kind, logical: &Logical) -> bool {
         // As they are on the network and in other libraries.
         (Logical::Uuid | Logical::Ipv6, Kind::Fixed(16)) => true,
         (Logical::Ipv4, Kind::U32 | Kind::U64 | Kind::I64) => true,
+        (Logical::Boolean, Kind::U32 | Kind::U64 | Kind::I32 | Kind::I64) => true,
         (Logical::Hex, Kind::Fixed(_) | Kind::Bytes) => true,
         (Logical::HexDigits(count @ 33..), Kind::Fixed(bytes)) => *count == 2 * u32::from(bytes),
         _ => false,
@@ -195,7 +205,7 @@ pub(crate) fn agreed(
             let text = format!("wrong type: it holds {here}, but {role}s are {there}");
             return Err(problem(input, label, fault(text, "choose a column of that type")));
         };
-        let form = logical.form().filter(|_| is_text || from.is_some());
+        let form = logical.form().filter(|form| is_text || from.is_some() || *form == Form::Boolean);
         return Ok((Target { form, from, ..target }, logical.meta()));
     }
     let Some(target) = target.filter(|target| converts(natural, target.kind)) else {
@@ -209,5 +219,6 @@ pub(crate) fn agreed(
         ));
     };
     let logical = if natural.kind == target.kind { natural.logical.clone() } else { String::new() };
-    Ok((target, logical))
+    let form = target.form.or(Some(Form::Boolean).filter(|_| logical == Logical::Boolean.meta()));
+    Ok((Target { form, ..target }, logical))
 }

@@ -9,7 +9,7 @@ use crate::kind::{Kind, Target};
 use crate::problem::{fault, nan_key, place, problem};
 use pleach_builder::{Column, SourceError};
 use pleach_format::Key;
-use pleach_format::logical::{Ratio, shown};
+use pleach_format::logical::{Form, Ratio, shown};
 
 /// A number that converts to `D` without loss, or not at all.
 trait Exact<D>: Copy {
@@ -164,13 +164,20 @@ impl Slice<'_> {
 }
 
 /// Appends `numbers`, converted. For the first number that does not fit, returns its index; `out` is then
-/// unspecified. NaN does not fit keys. O(n).
+/// unspecified. NaN does not fit keys, nor 2 booleans. O(n).
 pub(crate) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Result<(), usize> {
     if let Some((ratio, _)) = target.from {
         let scaled = rescaled(numbers, ratio, target)?;
         return append_numbers(&scaled, Target { from: None, ..target }, out);
     }
-    with_slice!(numbers, |numbers| append_numbers(numbers, target, out))
+    let start = out.len();
+    with_slice!(numbers, |numbers| append_numbers(numbers, target, out))?;
+    match out {
+        Column::U32(words) if target.form == Some(Form::Boolean) => {
+            words[start..].iter().position(|&word| word > 1).map_or(Ok(()), Err)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Converts numbers to words in the unit of the target.
@@ -251,10 +258,11 @@ pub(crate) fn misfit(input: &str, row: u64, label: &str, number: &str, target: T
         );
         return problem(input, place(row, label), text);
     }
-    let text = fault(
-        format!("{number} does not fit {}", target.kind.bounds()),
-        format!("choose another type with {option}"),
-    );
+    let bounds = match target.form {
+        Some(Form::Boolean) => "bool (0 or 1)".to_owned(),
+        _ => target.kind.bounds(),
+    };
+    let text = fault(format!("{number} does not fit {bounds}"), format!("choose another type with {option}"));
     problem(input, place(row, label), text)
 }
 

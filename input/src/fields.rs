@@ -1,7 +1,8 @@
 //! Several value columns as one record, and the columns of a composite key.
 //!
 //! Each column is read like a value of its own; narrow integers are read as 32-bit ones, as elsewhere. For
-//! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]).
+//! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]), which texts
+//! follow row by row.
 
 use crate::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
 use crate::chunk::CHUNK_BYTES;
@@ -11,7 +12,7 @@ use crate::names::Names;
 use crate::options::InputOptions;
 use crate::parts::Parts;
 use crate::problem::{fault, place, problem};
-use pleach_builder::{Chunk, Column, Schema, SourceError};
+use pleach_builder::{Chunk, Column, Schema, SourceError, Strings};
 use pleach_format::interval::field_of as field_of_key;
 use pleach_format::logical::Form;
 use pleach_format::record::{Field, FieldKind, Record};
@@ -42,22 +43,25 @@ fn kind_of(field: FieldKind) -> Kind {
         FieldKind::I64 => Kind::I64,
         FieldKind::F32 => Kind::F32,
         FieldKind::F64 => Kind::F64,
-        FieldKind::Bytes(bytes) => Kind::Fixed(bytes),
+        FieldKind::Fixed(bytes) => Kind::Fixed(bytes),
+        FieldKind::Bytes => Kind::Bytes,
+        FieldKind::Utf8 => Kind::Utf8,
     }
 }
 
 /// Returns the field type of a column unless another one is requested.
-fn field_of(natural: &Natural) -> Option<FieldKind> {
-    natural.narrow.or(match natural.kind {
-        Kind::U32 => Some(FieldKind::U32),
-        Kind::U64 => Some(FieldKind::U64),
-        Kind::U128 => Some(FieldKind::Bytes(16)),
-        Kind::I32 => Some(FieldKind::I32),
-        Kind::I64 => Some(FieldKind::I64),
-        Kind::F32 => Some(FieldKind::F32),
-        Kind::F64 => Some(FieldKind::F64),
-        Kind::Fixed(bytes) => Some(FieldKind::Bytes(bytes)),
-        Kind::Bytes | Kind::Utf8 => None,
+fn field_of(natural: &Natural) -> FieldKind {
+    natural.narrow.unwrap_or(match natural.kind {
+        Kind::U32 => FieldKind::U32,
+        Kind::U64 => FieldKind::U64,
+        Kind::U128 => FieldKind::Fixed(16),
+        Kind::I32 => FieldKind::I32,
+        Kind::I64 => FieldKind::I64,
+        Kind::F32 => FieldKind::F32,
+        Kind::F64 => FieldKind::F64,
+        Kind::Fixed(bytes) => FieldKind::Fixed(bytes),
+        Kind::Bytes => FieldKind::Bytes,
+        Kind::Utf8 => FieldKind::Utf8,
     })
 }
 
@@ -207,6 +211,9 @@ impl Fields {
         self.packed.resize(rows * stride, 0);
         for (index, held) in values.iter_mut().enumerate() {
             let kind = record.fields()[index].kind;
+            if kind.is_text() {
+                continue;
+            }
             let places = self.packed.chunks_exact_mut(stride);
             let (at, end) = (record.offset(index), record.offset(index) + kind.bytes());
             let places = places.map(|packed| &mut packed[at..end]);
@@ -225,11 +232,30 @@ impl Fields {
             Column::U64(words) => {
                 words.extend(self.packed.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
             }
+            Column::Bytes(strings) if record.has_texts() => {
+                add_texts(record, &self.packed, values, strings);
+                values.iter_mut().for_each(Column::clear);
+            }
             Column::Bytes(strings) => strings.extend_fixed(&self.packed, stride),
             // A record as wide as a word of sixteen bytes is not stored as one.
             Column::None | Column::U128(_) => {}
         }
         Ok(())
+    }
+}
+
+/// Adds the records whose fields are `packed`, with their texts, which `held` has.
+fn add_texts(record: &Record, packed: &[u8], held: &[Column], out: &mut Strings) {
+    let texts: Vec<&Strings> = (record.fields().iter().zip(held))
+        .filter(|(field, _)| field.kind.is_text())
+        .filter_map(|(_, column)| if let Column::Bytes(strings) = column { Some(strings) } else { None })
+        .collect();
+    let mut value = Vec::new();
+    for (row, fields) in packed.chunks_exact(record.bytes()).enumerate() {
+        value.clear();
+        value.extend_from_slice(fields);
+        record.put_texts(texts.iter().map(|strings| strings.get(row)), &mut value);
+        out.push(&value);
     }
 }
 
@@ -247,16 +273,16 @@ fn typed(
         problem(input, label, fault(text, "choose another column with --value"))
     })?;
     let own = natural.extension.as_ref().filter(|_| wish.is_none() && !meant.is_raw);
-    let stored = own.and_then(|logical| FieldKind::from_name(&logical.value_words()?));
-    let kind = wish.or(stored).or_else(|| field_of(&natural)).ok_or_else(|| {
-        let text = format!("{held} has no fixed width, which the fields of a record need");
-        problem(input, label, fault(text, "give it a type like bytes16 with --value-type, or leave it out"))
-    })?;
+    let stored = own.and_then(|logical| FieldKind::from_name(&logical.field_words()?));
+    let kind = wish.or(stored).unwrap_or_else(|| field_of(&natural));
     let meant = Meant { logical: meant.logical.or(own.filter(|_| stored.is_some())), ..meant };
     let target = Target::of(kind_of(kind), false);
     let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;
-    let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
-    Ok((kind, target, if is_narrow { String::new() } else { logical }))
+    let is_kept = match Logical::of_meta(&logical) {
+        Logical::Boolean => matches!(kind, FieldKind::U8 | FieldKind::U32),
+        _ => kind.bytes() >= 4 || matches!(kind, FieldKind::Fixed(_)),
+    };
+    Ok((kind, target, if is_kept { logical } else { String::new() }))
 }
 
 /// Writes a column into its places. For the first number that does not fit, returns its index and its text.

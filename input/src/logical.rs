@@ -1,6 +1,6 @@
 //! Contents of the columns of typed inputs: plain numbers, byte strings and logical types.
 //!
-//! Dates, times, timestamps, durations and decimals are integers with a *logical type*. Its text
+//! Booleans, dates, times, timestamps, durations and decimals are integers with a *logical type*. Its text
 //! ([`logical_text`], [`logical_type`]) is part of the file: it is defined here and does not follow the Arrow
 //! library.
 
@@ -29,7 +29,7 @@ pub(crate) struct Natural {
 /// Returns the content of a column of this Arrow type, if it can be stored in a Pleach file at all.
 pub(crate) fn natural(data_type: &DataType) -> Option<Natural> {
     let kind = match data_type {
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::U32,
+        DataType::Boolean | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::U32,
         DataType::UInt64 => Kind::U64,
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Date32 | DataType::Time32(_) => {
             Kind::I32
@@ -59,7 +59,7 @@ pub(crate) fn natural(data_type: &DataType) -> Option<Natural> {
         _ => None,
     };
     let narrow = match data_type {
-        DataType::UInt8 => Some(FieldKind::U8),
+        DataType::Boolean | DataType::UInt8 => Some(FieldKind::U8),
         DataType::UInt16 => Some(FieldKind::U16),
         DataType::Int8 => Some(FieldKind::I8),
         DataType::Int16 => Some(FieldKind::I16),
@@ -103,8 +103,10 @@ pub fn extension_metadata(logical: &Logical) -> Option<HashMap<String, String>> 
 /// keys are structs; hashes and prefixes are the words themselves, since no text gives them back.
 #[must_use]
 pub fn is_text_in_arrow(logical: &Logical) -> bool {
-    let is_other =
-        matches!(logical, Logical::Uuid | Logical::Composite(_) | Logical::Hash64(_) | Logical::Prefix(_));
+    let is_other = match logical {
+        Logical::Boolean | Logical::Uuid | Logical::Composite(_) => true,
+        logical => matches!(logical, Logical::Hash64(_) | Logical::Prefix(_)),
+    };
     logical.form().is_some_and(|form| !form.is_signed()) && !is_other
 }
 
@@ -127,10 +129,11 @@ pub(crate) fn fixed(bytes: usize) -> Kind {
 
 /// Returns the text of a logical type as stored in the META section: `Date32`, `Date64`, `Time32(Second)`,
 /// `Time64(Microsecond)`, `Timestamp(Microsecond, None)`, `Timestamp(Second, Some("UTC"))`,
-/// `Duration(Nanosecond)`, `Decimal128(15, 2)` (and 32, 64). `None` for every other type.
+/// `Duration(Nanosecond)`, `Decimal128(15, 2)` (and 32, 64), `Boolean`. `None` for every other type.
 #[must_use]
 pub fn logical_text(data_type: &DataType) -> Option<String> {
     Some(match data_type {
+        DataType::Boolean => "Boolean".to_owned(),
         DataType::Date32 => "Date32".to_owned(),
         DataType::Date64 => "Date64".to_owned(),
         DataType::Time32(unit) => format!("Time32({})", unit_text(*unit)),
@@ -161,6 +164,7 @@ pub fn logical_type(text: &str) -> Option<DataType> {
         Some((precision.parse().ok()?, scale.parse().ok()?))
     };
     let found = match name {
+        "Boolean" => DataType::Boolean,
         "Date32" => DataType::Date32,
         "Date64" => DataType::Date64,
         "Time32" => DataType::Time32(unit_of(arguments)?),
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn logical_types_survive_as_text() {
         use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
-        let mut types = vec![DataType::Date32, DataType::Date64];
+        let mut types = vec![DataType::Boolean, DataType::Date32, DataType::Date64];
         for unit in [Second, Millisecond, Microsecond, Nanosecond] {
             types.push(DataType::Time32(unit));
             types.push(DataType::Time64(unit));

@@ -213,6 +213,10 @@ impl Names<'_> {
         if let Some(interval) = options.interval.as_ref().filter(|_| !options.changes) {
             return self.choose_interval(input, options, interval);
         }
+        if options.key_logical == Some(Logical::Boolean) {
+            let text = fault("keys cannot be booleans", "choose --key-type u32 for 1 and 0");
+            return Err(problem(input, "", text));
+        }
         let parts = self.choose_parts(input, options)?;
         if parts.is_empty() && options.key_type.is_none() && !options.part_types.is_empty() {
             let text = fault("types of parts need several key columns", "name them, separated by commas");

@@ -14,6 +14,7 @@ use crate::problem::{fault, place, problem, unreadable};
 use crate::strings;
 use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
+use pleach_format::logical::Form;
 use std::io::Read;
 
 /// Bytes per read call.
@@ -61,7 +62,8 @@ impl Item {
 
     /// Returns true if its bytes, in order, are the bits of words of `target`, except for the sign bit.
     fn is(self, target: Target) -> bool {
-        Self::of(target.kind) == Some(self) && !target.is_float_key() && target.from.is_none()
+        let is_plain = target.from.is_none() && target.form != Some(Form::Boolean);
+        Self::of(target.kind) == Some(self) && !target.is_float_key() && is_plain
     }
 }
 

@@ -4,8 +4,8 @@ use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Date64Array, Decimal64Array,
     Decimal128Array, DictionaryArray, DurationNanosecondArray, FixedSizeBinaryArray, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
-    RecordBatch, StringArray, StringViewArray, Time32SecondArray, Time64MicrosecondArray,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, IntervalYearMonthArray, LargeBinaryArray,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray, Time64MicrosecondArray,
     TimestampMicrosecondArray, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -778,25 +778,31 @@ fn typed_refusals() {
         ("name", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
         ("n", Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]))),
         ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
+        ("span", Arc::new(IntervalYearMonthArray::from(vec![1, 2, 3]))),
         ("m", Arc::new(Int32Array::from(vec![1, 2, 3]))),
     ]);
     let held = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
-                texts or binary strings";
+                booleans, texts or binary strings";
     let options =
         |key: &str, value: &str| InputOptions { key: Some(key.into()), value: Some(value.into()), ..plain() };
     refused(
-        typed(&table, &options("m", "flag")),
+        typed(&table, &options("m", "span")),
         &format!(
-            "t.parquet: column \"flag\": wrong type: it holds Boolean, but values are {held}: choose another column \
-             with --value, or --value-type none"
+            "t.parquet: column \"span\": wrong type: it holds Interval(YearMonth), but values are {held}: choose \
+             another column with --value, or --value-type none"
+        ),
+    );
+    refused(
+        typed(&table, &options("span", "m")),
+        &format!(
+            "t.parquet: column \"span\": wrong type: it holds Interval(YearMonth), but keys are {held}: choose \
+             another column with --key"
         ),
     );
     refused(
         typed(&table, &options("flag", "m")),
-        &format!(
-            "t.parquet: column \"flag\": wrong type: it holds Boolean, but keys are {held}: choose another column \
-             with --key"
-        ),
+        "t.parquet: column \"flag\": wrong type: keys cannot be booleans: choose another column with --key, or \
+         --key-type u32 for 1 and 0",
     );
     refused(
         typed(&table, &options("m", "n")),
@@ -1016,7 +1022,8 @@ fn npy_refusals() {
         (
             npy("<f2", "(24,)", &numbers),
             "column 0: wrong type: it holds <f2, but keys are integers (8 to 64 bits), floats (32 or 64 bits), dates, \
-             times, timestamps, durations, decimals, texts or binary strings: choose another column with --key",
+             times, timestamps, durations, decimals, booleans, texts or binary strings: choose another column \
+             with --key",
         ),
         (b"\x93NUMPY\x01\x00\xff".to_vec(), "it ends inside the header of a NumPy array: it is truncated"),
         (

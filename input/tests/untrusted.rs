@@ -387,7 +387,7 @@ fn base64(bytes: &[u8]) -> String {
 #[test]
 fn features_that_are_not_read_are_named() {
     const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, \
-                        decimals, texts or binary strings";
+                        decimals, booleans, texts or binary strings";
     let numbers = |name: &str| {
         RecordBatch::try_from_iter([
             (name, Arc::new(UInt64Array::from_iter_values(0..60)) as ArrayRef),

@@ -24,6 +24,8 @@ def _dtype(words: str, meaning: str) -> np.dtype | None:
     """Returns the dtype of values in NumPy; None if they come as an Arrow array."""
     if words not in _DTYPES:
         return None
+    if meaning == "bool":
+        return np.dtype(np.bool_)
     if meaning in _TIMES:
         return np.dtype(_TIMES[meaning]) if words == "i64" else None
     if meaning.startswith(("timestamp[", "duration[")):
@@ -257,7 +259,7 @@ class Index:
 
         `keys` is a NumPy array, an Arrow array, a Series of polars or pandas, a buffer or a list. For NumPy arrays and
         lists the answer is a pair of arrays, `(values, found)`: a value is 0 where `found` is false. `out` receives
-        the values, if they are numbers. For others the answer is a container of the same library, with nulls for the
+        the values, if they are numbers. Booleans are arrays of `numpy.bool_`. For others the answer is a container of the same library, with nulls for the
         keys that are missing. Values that are not numbers are Arrow arrays.
 
         Keys on a CUDA device (torch, CuPy, jax and others that know DLPack) are answered there, on the current stream,
@@ -275,9 +277,10 @@ class Index:
             return many.wrap([table.find_arrow(part, threads) for part in many.parts])
         found = np.empty(many.length, np.uint8)
         dtype = _dtype(table.value_type, table.value_meaning) if table.fields is None else None
-        if dtype is None:
+        if dtype is None or dtype.kind == "b":
             if out is not None:
                 raise TypesError("out is for values that are numbers: leave it out")
+        if dtype is None:
             import pyarrow
 
             values = pyarrow.array(table.find_arrow(many.keys, threads))
@@ -286,7 +289,8 @@ class Index:
             return values, values.is_valid().to_numpy(zero_copy_only=False)
         device = self._host_device() if out is None else None
         if out is None:
-            out = np.empty(many.length, dtype)
+            # Booleans are numbers of 32 bits in the file.
+            out = np.empty(many.length, np.uint32 if dtype.kind == "b" else dtype)
         elif len(out) < many.length:
             raise InputError(f"out has {len(out)} elements, but {many.length} are needed: give a longer array")
         elif np.may_share_memory(many.keys, out):
@@ -295,6 +299,8 @@ class Index:
             device.get_host(many.keys, out, found)
         else:
             table.find(many.keys, out, found, threads)
+        if dtype.kind == "b":
+            out = out != 0
         return many.own(out), many.own(found.view(np.bool_))
 
     def _device_of(self, keys: Any) -> OnDevice:

@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use pleach_builder::rebuild::{CompactOptions, Method, RebuildOptions, RollbackOptions};
 use pleach_builder::source::Derived;
 use pleach_builder::{BuildOptions, Layout, Overlap, Unique};
-use pleach_format::logical::{Logical, part_type, type_list};
+use pleach_format::logical::{Logical, field_types, part_type, type_list};
 use pleach_input::{InputOptions, Interval, Nulls};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -78,7 +78,11 @@ impl<'py> Options<'_, 'py> {
         if let Some(logical) = Logical::of_name(&text) {
             return Ok((words(&logical).and_then(|words| plain(&words)), Some(logical)));
         }
-        if name == "key_type" && type_list(&text).iter().all(|name| part_type(name).is_ok()) {
+        let is_list = match name {
+            "key_type" => type_list(&text).iter().all(|name| part_type(name).is_ok()),
+            _ => field_types(&text).is_some(),
+        };
+        if is_list {
             return Ok((None, None));
         }
         let advice = "use a type such as \"u64\", \"utf8\" or \"timestamp[us]\"";
@@ -106,6 +110,10 @@ impl<'py> Options<'_, 'py> {
         let end: Option<String> = self.get("interval")?;
         let (value_type, value_logical) =
             self.types("value_type", pleach::ValueType::from_name, Logical::value_words)?;
+        // One for each field of a record.
+        let types: Option<String> = self.get("value_type")?.filter(|_| value_type.is_none());
+        let (field_types, field_logicals) =
+            types.and_then(|types| field_types(&types)).unwrap_or_default().into_iter().unzip();
         Ok(InputOptions {
             key: self.get("key")?,
             value: self.get("value")?,
@@ -119,6 +127,8 @@ impl<'py> Options<'_, 'py> {
             part_types: part_types.collect(),
             value_type,
             value_logical,
+            field_types,
+            field_logicals,
             ..InputOptions::default()
         })
     }

@@ -6,6 +6,7 @@ use crate::numpy::Memory;
 use pleach::{AnyMap, Datum, Error, Followed, KeyType, Near, OpenOptions, Residence, Structure, Verify};
 use pleach_batch::arrow::Tuples;
 use pleach_batch::{BatchError, Bound as Edge, Found, Keys, Pool, Values};
+use pleach_format::Logical;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::{PyArray, PyRecordBatchReader};
@@ -126,7 +127,12 @@ impl Table {
         let packed = value.packed();
         let fields = PyDict::new(py);
         for (field, value) in record.fields().iter().zip(record.values(&packed)) {
-            fields.set_item(&field.name, self.object(py, &Datum::of_field(value))?)?;
+            let datum = Datum::of_field(value);
+            let is_boolean = Logical::of_meta(&field.logical) == Logical::Boolean;
+            match (is_boolean, &datum) {
+                (true, Datum::U32(number)) => fields.set_item(&field.name, *number != 0)?,
+                _ => fields.set_item(&field.name, self.object(py, &datum)?)?,
+            }
         }
         Ok(fields.into_any())
     }

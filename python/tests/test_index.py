@@ -219,6 +219,74 @@ def test_values_of_texts_and_records(tmp_path):
         assert list(index.values()) == [{"x": 8, "y": 1.5}, {"x": 7, "y": 0.5}]
 
 
+def test_texts_and_booleans_in_records(tmp_path):
+    ids, names = [3, 1, 2], ["three", "", "zwei é"]
+    blobs, flags = [b"\0\xff", b"", b"x"], [True, False, True]
+    columns = {"k": ids, "n": names, "b": pa.array(blobs, pa.binary()), "f": flags, "x": np.array([1, 2, 3], "i2")}
+    fields = zip(ids, names, blobs, flags, [1, 2, 3])
+    rows = {key: {"n": name, "b": blob, "f": flag, "x": x} for key, name, blob, flag, x in fields}
+    tables = [columns, pa.table(columns)]
+    polars = pytest.importorskip("polars")
+    tables.append(polars.from_arrow(pa.table(columns)))
+    tables.append(pa.table(columns).to_pandas())
+    for table in tables:
+        pl.build(table, tmp_path / "r.pleach", key="k", value=["n", "b", "f", "x"])
+        index = pl.open(tmp_path / "r.pleach")
+        assert index.schema["fields"] == {"n": "utf8", "b": "bytes", "f": "u8", "x": "i16"}
+        assert {key: index[key] for key in ids} == rows and index[1]["f"] is False
+        assert dict(index.items()) == rows
+        assert index.get_many(pa.array([2, 9, None, 3])).to_pylist() == [rows[2], None, None, rows[3]]
+        values, found = index.get_many([1, 7])
+        assert values.to_pylist() == [rows[1], None] and found.tolist() == [True, False]
+        children = {field.name: field.type for field in values.type}
+        assert children == {"n": pa.large_string(), "b": pa.large_binary(), "f": pa.bool_(), "x": pa.int16()}
+        assert index.floor(5) == (3, rows[3])
+        assert pl.fsck(index.path).is_clean
+    series = index.get_many(polars.Series([3, 8]))
+    assert series.to_list() == [rows[3], None]
+    # A range is a table, of which its columns build the same file.
+    table = index.to_arrow()
+    assert table["value"].to_pylist() == [rows[key] for key in sorted(ids)]
+    pl.export(index.path, tmp_path / "r.parquet")
+    pl.build(tmp_path / "r.parquet", tmp_path / "s.pleach", key="k", value="n,b,f,x")
+    assert dict(pl.open(tmp_path / "s.pleach").items()) == rows
+    # Text has no types: a list of them.
+    (tmp_path / "t.csv").write_text("k,n,f\n1,one,true\n2,,0\n")
+    pl.build(tmp_path / "t.csv", tmp_path / "t.pleach", value="n,f", value_type="utf8,bool")
+    assert dict(pl.open(tmp_path / "t.pleach").items()) == {1: {"n": "one", "f": True}, 2: {"n": "", "f": False}}
+    # Changes.
+    changes = {"op": ["put", "del"], "k": [1, 2], "n": ["new", None], "f": [False, None]}
+    pl.rebuild(tmp_path / "t.pleach", changes)
+    assert dict(pl.open(tmp_path / "t.pleach").items()) == {1: {"n": "new", "f": False}}
+
+
+def test_booleans(tmp_path):
+    flags = np.array([True, False, True])
+    for values in [flags, flags.tolist(), pa.array(flags)]:
+        pl.build({"k": [3, 1, 2], "v": values}, tmp_path / "b.pleach")
+        index = pl.open(tmp_path / "b.pleach")
+        assert index.schema["value"] == "bool" and index[1] is False and index[3] is True
+        found, present = index.get_many(np.array([1, 2, 9]))
+        assert found.dtype == np.bool_ and found.tolist() == [False, True, False]
+        assert present.tolist() == [True, True, False]
+        answer = index.get_many(pa.array([2, 9]))
+        assert answer.type == pa.bool_() and answer.to_pylist() == [True, None]
+        assert list(index.values()) == [False, True, True]
+        assert index.floor(7) == (3, True)
+        with pytest.raises(pl.TypesError):
+            index.get_many([1], out=np.empty(1, np.uint32))
+    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    assert index.get_many(polars.Series([1, 5])).to_list() == [False, None]
+    assert index.get_many(pandas.Series([1, 2])).tolist() == [False, True]
+    np.save(tmp_path / "b.npy", np.array([(1, True), (2, False)], [("k", "u4"), ("v", "?")]))
+    pl.build(tmp_path / "b.npy", tmp_path / "n.pleach")
+    assert dict(pl.open(tmp_path / "n.pleach").items()) == {1: True, 2: False}
+    with pytest.raises(pl.InputError, match="keys cannot be booleans"):
+        pl.build({"k": flags, "v": [1, 2, 3]}, tmp_path / "x.pleach")
+    with pytest.raises(pl.InputError, match="keys cannot be booleans"):
+        pl.build({"k": ["true"], "v": [1]}, tmp_path / "x.pleach", key_type="bool")
+
+
 def test_keys_alone(tmp_path):
     pl.build(pa.table({"k": [5, 7]}), tmp_path / "k.pleach")
     index = pl.open(tmp_path / "k.pleach")

@@ -171,6 +171,19 @@ def test_streams_of_many_tuples(tmp_path):
     assert all("pleach-answer" not in thread.name for thread in threading.enumerate())
 
 
+def test_texts_and_booleans_meet(tmp_path):
+    left = pa.table({"k": [1, 2, 3], "name": ["a", "", "c"]})
+    right = pa.table({"k": [2, 3, 4], "ok": [True, False, True]})
+    joined = pl.join(left, right, "full")
+    assert joined["left"].to_pylist() == ["a", "", "c", None]
+    assert joined["right"].to_pylist() == [None, True, False, True]
+    file = pl.join(left, right, "full", out=tmp_path / "j.pleach")
+    assert file[2] == {"left": "", "right": True, "sides": 3}
+    assert file[4] == {"left": "", "right": True, "sides": 2}
+    assert pl.select(file, "left = 'c' and right = 0").num_rows == 1
+    assert pl.fsck(tmp_path / "j.pleach").is_clean
+
+
 def test_columns_types_and_records(tmp_path):
     table = pa.table({"x": [1, 2], "name": ["b", "a"], "when": pa.array([5, 6], pa.timestamp("us"))})
     assert pl.select(table, "key = 'a'", key="name", value="when")["when"].to_pylist() == [table["when"][1].as_py()]

@@ -13,6 +13,7 @@
 //! ```
 
 pub use pleach_builder::{
-    BuildError, BuildKey, BuildOptions, BuildValue, Builder, Chunk, ChunkSource, Column, Harmonia, Layout,
-    Observer, Overlap, Phase, Schema, Silent, Source, SourceError, Strings, Summary, Unique, Values, build,
+    BuildError, BuildField, BuildKey, BuildOptions, BuildValue, Builder, Chunk, ChunkSource, Column,
+    Harmonia, Layout, Observer, Overlap, Phase, Schema, Silent, Source, SourceError, Strings, Summary,
+    Unique, Values, build,
 };

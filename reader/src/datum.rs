@@ -82,7 +82,8 @@ impl<'a> Datum<'a> {
             FieldValue::I64(number) => Self::I64(number),
             FieldValue::F32(number) => Self::F32(number),
             FieldValue::F64(number) => Self::F64(number),
-            FieldValue::Bytes(bytes) => Self::Bytes(bytes.into()),
+            FieldValue::Fixed(bytes) | FieldValue::Bytes(bytes) => Self::Bytes(bytes.into()),
+            FieldValue::Utf8(text) => Self::Utf8(text.as_bytes().into()),
         }
     }
 

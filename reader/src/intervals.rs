@@ -184,10 +184,11 @@ fn values(
     let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT as u64);
     let mut long = Vec::new();
     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
+        let there = || ranks.iter().filter(|&&rank| rank < column.len());
         if column.is_coded() {
-            ranks.iter().for_each(|&rank| column.prefetch_offset(rank));
+            there().for_each(|&rank| column.prefetch_offset(rank));
         }
-        ranks.iter().for_each(|&rank| column.prefetch(rank));
+        there().for_each(|&rank| column.prefetch(rank));
         for (at, &rank) in (part * AHEAD..).zip(ranks) {
             let value = column.get_in_place(rank)?.unwrap_or_default();
             match column.guarded(rank).first_chunk::<SHORT>() {

@@ -44,7 +44,8 @@
 //! | build files | `Builder`, with the feature `build` |
 //!
 //! Keys `K` are `u32 u64 u128 i32 i64 f64`. Values `V` are `() u32 u64 i32 i64 f32 f64`, `String`, `Vec<u8>`,
-//! `[u8; N]`, tuples of numbers such as `(u32, f64)`, and [`Row`] for records whose fields are known at run time.
+//! `[u8; N]`, tuples of fields such as `(u32, f64, String)`, and [`Row`] for records whose fields are known at run
+//! time. A boolean is a `u32`, or as a field a `u8`: 1 or 0.
 //!
 //! # Errors
 //!

@@ -143,6 +143,65 @@ fn intervals() {
     }
 }
 
+/// Records of texts, bytes, booleans and numbers, as intervals.
+#[test]
+fn records_of_texts() {
+    let record = "record<last: u32, name: utf8, flag: u8 \"Boolean\", blob: bytes, note: utf8>";
+    let name = |at: u32| ["", "a", "été", "\u{1f600}", "a,\"b\""][at as usize % 5];
+    let tuples: Vec<(u32, Vec<u8>)> = (0..300u32)
+        .map(|at| {
+            let (name, note) = (name(at), "n".repeat(at as usize % 7));
+            let blob: Vec<u8> = (0..at % 4).map(|byte| (byte + at) as u8).collect();
+            let ends = [name.len(), name.len() + blob.len(), name.len() + blob.len() + note.len()];
+            let mut value = (at * 1000 + 500).to_le_bytes().to_vec();
+            value.extend((ends[0] as u32).to_le_bytes());
+            value.push((at % 3 == 0).into());
+            ends[1..].iter().for_each(|&end| value.extend((end as u32).to_le_bytes()));
+            value.extend([name.as_bytes(), &blob, note.as_bytes()].concat());
+            (at * 1000, value)
+        })
+        .collect();
+    let schema = Schema {
+        key_name: "first".to_owned(),
+        value_logical: record.to_owned(),
+        interval: Some(Intervals::Disjoint),
+        ..Schema::plain(KeyType::U32, ValueType::Bytes, None)
+    };
+    let mut chunk = Chunk::new(KeyType::U32, ValueType::Bytes);
+    for (key, value) in &tuples {
+        if let (Column::U32(keys), Column::Bytes(values)) = (&mut chunk.keys, &mut chunk.values) {
+            keys.push(*key);
+            values.push(value);
+        }
+    }
+    let storage = MemoryStorage::default();
+    let target = Path::new("/golden.pleach");
+    let mut source = ChunkSource::new(schema, [chunk]);
+    build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage).expect("built");
+    let golden = compare("records-text.pleach", storage.take(target).expect("there"));
+    // The second builder writes the same.
+    let meta = pleach_format::meta::Meta {
+        key_name: "first".to_owned(),
+        value_logical: record.to_owned(),
+        interval: "inclusive".to_owned(),
+        ..Default::default()
+    };
+    let mut second = pleach_tests::naive::build_strings(&tuples, &meta);
+    second[BUILDER].copy_from_slice(&golden[BUILDER]);
+    reseal_head(&mut second);
+    assert!(second == golden, "the second builder writes other bytes");
+    let map: Map<u32, (u32, String, u8, Vec<u8>, String)> = Map::from_bytes(golden).expect("opens");
+    for (at, (key, value)) in (0..).zip(&tuples) {
+        let (last, found, flag, blob, note) = map.get(*key).expect("readable").expect("there");
+        assert_eq!((last, &found[..], flag), (at * 1000 + 500, name(at), u8::from(at % 3 == 0)));
+        assert_eq!((blob.len(), note.len()), (at as usize % 4, at as usize % 7));
+        assert_eq!(map.interval(key + 500).expect("readable").map(|(start, _)| start), Some(*key));
+        assert_eq!(map.interval(key + 501).expect("readable"), None);
+        let (_, datum) = map.index().tuple(at.into()).expect("readable").expect("there");
+        assert_eq!(&*datum.packed(), &value[..]);
+    }
+}
+
 /// Composite keys that are numbers, and keys that are the first digits of longer ones.
 #[test]
 fn composite_and_approximate_keys() {

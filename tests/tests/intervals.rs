@@ -58,7 +58,9 @@ macro_rules! check {
     ($name:ident, $key:ty, $end:ty, $put:expr, $ends:expr) => {
         #[test]
         fn $name() {
-            check::<$key, $end>($put, $ends);
+            check::<$key, $end, u32>($put, |value| value, $ends);
+            // Values of any length are in a column of their own.
+            check::<$key, $end, String>($put, |value| "ab".repeat(value as usize % 5), &$ends[..1]);
         }
     };
 }
@@ -68,10 +70,11 @@ check!(i32_keys, i32, i32, |key| key, &[true, false]);
 check!(i64_keys, i64, i64, |key| key, &[true, false]);
 check!(u128_keys, u128, [u8; 16], |key: u128| key.to_be_bytes(), &[true, false]);
 
-fn check<K: Key + pleach::build::BuildKey + Debug, E>(end: fn(K) -> E, high: &[bool])
+fn check<K: Key + pleach::build::BuildKey + Debug, E, V>(end: fn(K) -> E, made: fn(u32) -> V, high: &[bool])
 where
-    (E, u32): pleach::build::BuildValue + pleach::MapValue + PartialEq + Debug + Clone + Copy,
+    (E, V): pleach::build::BuildValue + pleach::MapValue + PartialEq + Debug + Clone,
     E: Copy,
+    V: Clone + PartialEq + Debug,
 {
     let mut random = Random(7);
     for &is_high in high {
@@ -93,8 +96,8 @@ where
                 None if is_high => keys[place],
                 None => K::decode(K::Word::from_u128(word(keys[place]) + step - 1)),
             };
-            let tuples: Vec<(K, (E, u32))> =
-                rows.iter().map(|&(start, last, value)| (keys[start], (end(last_of(last)), value))).collect();
+            let tuple = |&(start, last, value): &Row| (keys[start], (end(last_of(last)), made(value)));
+            let tuples: Vec<(K, (E, V))> = rows.iter().map(tuple).collect();
             let builder = |overlap| {
                 Builder::from(BuildOptions { memory_bytes: 1, ..BuildOptions::default() }).intervals(overlap)
             };
@@ -109,12 +112,9 @@ where
                 for verify in [Verify::Header, Verify::Touched] {
                     let options = OpenOptions::default().isa(Some(isa)).verify(verify);
                     let index = options.from_bytes(bytes.clone()).expect("opens");
-                    let map = Map::<K, (E, u32)>::from_index(std::sync::Arc::new(index)).expect("types");
+                    let map = Map::<K, (E, V)>::from_index(std::sync::Arc::new(index)).expect("types");
                     let found: Vec<_> = map.iter().map(|tuple| tuple.expect("readable")).collect();
-                    let expected: Vec<_> = pieces
-                        .iter()
-                        .map(|&(start, last, value)| (keys[start], (end(last_of(last)), value)))
-                        .collect();
+                    let expected: Vec<_> = pieces.iter().map(tuple).collect();
                     assert_eq!(found, expected, "{what}");
                     // Every border and its neighbours, and the ends of the type.
                     let mut queries: Vec<(u128, Option<usize>)> = Vec::new();
@@ -131,8 +131,8 @@ where
                         queries.iter().map(|&(word, _)| K::decode(K::Word::from_u128(word))).collect();
                     let answers = map.interval_many(&asked).expect("readable");
                     for ((&key, (_, row)), answer) in asked.iter().zip(&queries).zip(&answers) {
-                        let value = answer.map(|(_, value)| value);
-                        assert_eq!(value, row.map(|row| rows[row].2), "{what}: {key:?}");
+                        let value = answer.as_ref().map(|(_, value)| value.clone());
+                        assert_eq!(value, row.map(|row| made(rows[row].2)), "{what}: {key:?}");
                     }
                     let intervals = map.index().intervals::<K>().expect("readable").expect("intervals");
                     let mut ranks = vec![0; asked.len()];

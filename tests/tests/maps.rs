@@ -63,6 +63,17 @@ others! {
     (u16, i16): number => (number as u16, -(number as i16 & 0x7FFF)), record => {
         Datum::from(u32::from(record.0) | u32::from(record.1.cast_unsigned()) << 16)
     };
+    (u16, String): number => (number as u16, String::made(number)), record => {
+        let end = record.1.len() as u32;
+        Datum::from([&record.0.to_le_bytes()[..], &end.to_le_bytes(), record.1.as_bytes()].concat())
+    };
+    (Vec<u8>, f64, String): number => {
+        (Vec::made(number >> 3), number as f64, String::made(number))
+    }, record => {
+        let (a, b, c) = record;
+        let ends = [a.len() as u32, (a.len() + c.len()) as u32].map(u32::to_le_bytes);
+        Datum::from([&ends[0][..], &b.to_le_bytes(), &ends[1], a, c.as_bytes()].concat())
+    };
     (i64,): number => (number as i64,), record => Datum::from(record.0.cast_unsigned());
     (u32, [u8; 3], f32, i8): number => {
         (number as u32, [number as u8, 0, 255], number as f32, number as i8)
@@ -272,6 +283,8 @@ pairs! {
     u64_u64: u64, u64;
     u64_bytes: u64, Vec<u8>;
     u64_record_of_4: u64, (u16, i16);
+    u64_text_record: u64, (u16, String);
+    i32_text_record: i32, (Vec<u8>, f64, String);
     u128_i32: u128, i32;
     u128_record: u128, (u8, f64);
     i32_i64: i32, i64;
@@ -291,6 +304,8 @@ pairs! {
     bytes_bytes: Vec<u8>, Vec<u8>;
     fixed_u64: [u8; 7], u64;
     fixed_record_of_4: [u8; 7], (u16, i16);
+    utf8_text_record: String, (Vec<u8>, f64, String);
+    bytes_text_record: Vec<u8>, (u16, String);
 }
 
 #[test]
@@ -346,6 +361,20 @@ fn fields_are_looked_up_by_name() {
         assert_eq!(names.get_field::<u8>(key.to_string(), "nation").expect("reads"), nation);
     }
     assert!(map.get_field_many::<f64>(&keys, "nation").is_err());
+    // Texts, too.
+    let tuples = (0..2000u64).map(|key| (key * 3, (key as u8, format!("name {key}"), vec![key as u8; 2])));
+    let builder = Builder::new().fields(["n", "name", "blob"]);
+    let texts = Map::<u64, Row>::from_bytes(builder.to_bytes(tuples).expect("builds")).expect("opens");
+    let names = texts.get_field_many::<String>(&[3, 4, 5997], "name").expect("reads");
+    assert_eq!(names, [Some("name 1".to_owned()), None, Some("name 1999".to_owned())]);
+    assert_eq!(texts.get_field::<Vec<u8>>(6, "blob").expect("reads"), Some(vec![2, 2]));
+    assert!(texts.get_field_many::<Vec<u8>>(&[3], "name").is_err());
+    let row = texts.get(9).expect("reads").expect("is there");
+    let shown = format!("{row:?}");
+    assert_eq!(shown, "{\"n\": U8(3), \"name\": Utf8(\"name 3\"), \"blob\": Bytes([3, 3])}");
+    let borrowed = Builder::new().to_bytes([(1u32, ("a", &b"b"[..], 7u8))]).expect("builds");
+    let owned = Map::<u32, (String, Vec<u8>, u8)>::from_bytes(borrowed).expect("opens");
+    assert_eq!(owned.get(1).expect("reads"), Some(("a".to_owned(), b"b".to_vec(), 7)));
     assert!(map.get_field_many::<f64>(&[], "none").is_err());
     assert_eq!(map.record().map(ToString::to_string).as_deref(), Some("record<nation: u8, balance: f64>"));
     // Names that do not fit are refused, and fields have names without them.

@@ -346,7 +346,7 @@ pub struct BuildArgs {
     /// column's; u64 for text]
     #[arg(long, value_name = "T", value_parser = parse::build_key_type)]
     pub key_type: Option<parse::BuildKeyType>,
-    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and others [default:
+    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date and others [default:
     /// the column's; u64 for text]; for a record, one type for all fields or T,... for each, also u8 u16 i8
     /// i16
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]

@@ -61,8 +61,10 @@ pub fn count(text: &str) -> Result<u64, Message> {
 
 fn type_refused(text: &str, role: &str, numeric: &[String]) -> Message {
     let known = numeric.join(" ");
-    Message::new(format!("unknown {role} type '{text}'"))
-        .advise(format!("use one of {known} bytes16 (any N) bytes utf8"))
+    Message::new(format!("unknown {role} type '{text}'")).advise(format!(
+        "use one of {known} bytes16 (any N) bytes utf8{}",
+        if role == "value" { " bool" } else { "" }
+    ))
 }
 
 /// Adds the logical types to those that a message advises.
@@ -107,7 +109,8 @@ fn meant_type<T>(
 
 /// Parses the name of a key type, also of a logical one.
 pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
-    meant_type(text, Logical::key_words, KeyType::from_name).ok_or_else(|| {
+    let words = |logical: &Logical| logical.key_words().filter(|_| *logical != Logical::Boolean);
+    meant_type(text, words, KeyType::from_name).ok_or_else(|| {
         let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
         or_logical(type_refused(text, "key", &known))
     })
@@ -185,12 +188,13 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
     if let Some(one) = meant_type(text, Logical::value_words, ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
-    let parts = logical::type_list(text);
-    let field = |part: &&str| meant_type(part, Logical::value_words, FieldKind::from_name);
-    let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
-    match kinds {
-        Some(kinds) => Ok(ValueTypes::Fields(kinds)),
-        None if parts.len() == 1 => {
+    let named = |(kind, logical)| MeantType {
+        kind,
+        logical: Some(logical).filter(|logical| *logical != Logical::Plain),
+    };
+    match logical::field_types(text) {
+        Some(kinds) => Ok(ValueTypes::Fields(kinds.into_iter().map(named).collect())),
+        None if logical::type_list(text).len() == 1 => {
             let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
             Err(or_logical(type_refused(text, "value", &known)))
         }
@@ -198,7 +202,7 @@ pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
             let message = Message::new(format!("unknown type in '{text}' for the fields of a record"));
-            Err(or_logical(message.advise(format!("use {known} bytes16 (any N)"))))
+            Err(or_logical(message.advise(format!("use {known} bytes16 (any N) bytes utf8 bool"))))
         }
     }
 }

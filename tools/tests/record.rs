@@ -180,13 +180,9 @@ fn columns_keep_their_types() {
     assert_eq!(types[8], &DataType::Decimal128(15, 2));
     place.run(&["build", "t.arrow", "-o", "b.pleach", "--value", "text,u8", "--value-type", "bytes4,u8"], 0);
     assert_eq!(place.run(&["get", "b.pleach", "1"], 0), "1\t6d6f7265\t0\n");
-    let wide = "build t.arrow -o b.pleach --value text,u8".split(' ').collect::<Vec<_>>();
-    place.refused(
-        &wide,
-        8,
-        "bad input: t.arrow: column \"text\": Utf8 has no fixed width, which the fields of a record need: give it a \
-         type like bytes16 with --value-type, or leave it out",
-    );
+    fs::remove_file(place.path("b.pleach")).expect("removed");
+    place.run(&["build", "t.arrow", "-o", "b.pleach", "--value", "text,u8"], 0);
+    assert_eq!(place.run(&["get", "b.pleach", "1"], 0), "1\tmore\t0\n");
     place.refused(
         &["build", "t.arrow", "-o", "b.pleach", "--value", "u16,i16", "--value-type", "u8,i16"],
         8,
@@ -272,12 +268,12 @@ fn what_makes_no_record() {
             format!("{input} there are 3 value columns, but 2 types: give one for each, or one for all"),
         ),
         (
-            &["--value", "b,a", "--value-type", "utf8"],
-            8,
-            format!(
-                "{input} utf8 has no fixed width, which the fields of a record need: choose a type like bytes16 \
-                 with --value-type"
-            ),
+            &["--value", "b,a", "--value-type", "u8,text"],
+            2,
+            "unknown type in 'u8,text' for the fields of a record: --value-type <T,...>: use u8 u16 u32 u64 i8 i16 \
+             i32 i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date time[us] timestamp[us] timestamp[us,UTC] \
+             duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 (first digits) dna2 dna2:canonical"
+                .to_owned(),
         ),
         (
             &["--value", "a", "--value-type", "u8"],
@@ -290,4 +286,120 @@ fn what_makes_no_record() {
     }
     place.run(&with(&["--value", "b,a", "--value-type", "none"]), 0);
     assert_eq!(place.run(&["get", "t.pleach", "1"], 0), "1\n");
+}
+
+const TEXTS: &str = "id,n,name,flag,blob,day\n7,1,\"a,b\",true,\\x00ff,2024-01-01\n3,255,,FALSE,xyz,1970-01-02\n\
+                     7,0,\"tab\tline\",1,,1999-12-31\n";
+const OF_TEXTS: [&str; 8] = [
+    "build",
+    "t.csv",
+    "-o",
+    "t.pleach",
+    "--value",
+    "n,name,flag,blob,day",
+    "--value-type",
+    "u8,utf8,bool,bytes,date",
+];
+
+#[test]
+fn texts_and_booleans_go_in_and_out() {
+    let place = Place::new();
+    place.write("t.csv", TEXTS);
+    let told = String::from_utf8_lossy(&place.output(&OF_TEXTS, 0).stderr).into_owned();
+    let record = "record<n: u8, name: utf8, flag: u8 \"Boolean\", blob: bytes, day: i32 \"Date32\">";
+    assert!(told.contains(&format!("u64 to {record}")), "{told}");
+    assert_eq!(
+        place.run(&["get", "t.pleach", "7", "3", "--all"], 0),
+        "7\t1\ta,b\ttrue\t00ff\t2024-01-01\n7\t0\ttab\\tline\ttrue\t\t1999-12-31\n\
+         3\t255\t\tfalse\t78797a\t1970-01-02\n"
+    );
+    assert_eq!(
+        place.json(&["get", "t.pleach", "7", "--json"]),
+        json!({
+            "key": "7",
+            "value": { "n": 1, "name": "a,b", "flag": true, "blob": "00ff", "day": "2024-01-01" },
+        })
+    );
+    assert_eq!(
+        place.run(&["range", "t.pleach", "..", "..", "--limit", "1", "--raw-values"], 0),
+        "3\t255\t\t0\t78797a\t1\n"
+    );
+    place.run(&["fsck", "t.pleach"], 0);
+    let text = place.run(&["inspect", "t.pleach"], 0);
+    assert!(text.contains("values    bytes as record\n    field   n: u8, from byte 0\n"), "{text}");
+    assert!(text.contains("    field   name: utf8, its end from byte 1\n"), "{text}");
+    for table in ["out.csv", "out.tsv", "out.parquet", "out.arrow"] {
+        place.run(&["export", "t.pleach", "-o", table], 0);
+        let types: &[&str] = if table.ends_with("sv") { &OF_TEXTS[6..] } else { &[] };
+        let values = ["build", table, "-o", "b.pleach", "--value", OF_TEXTS[5]];
+        place.run(&[&values[..], types].concat(), 0);
+        place.same("t.pleach", "b.pleach");
+    }
+    let file = File::open(place.path("out.parquet")).expect("is there");
+    let read =
+        parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).expect("is Parquet");
+    let types: Vec<&DataType> = read.schema().fields().iter().map(|field| field.data_type()).collect();
+    assert_eq!(types[2..5], [&DataType::Utf8, &DataType::Boolean, &DataType::Binary]);
+    // Changes.
+    place.write("c.csv", "op,id,name,n,flag,day,blob\nput,3,new,9,0,2000-01-01,\\x01\ndel,7,,,,,\n");
+    place.run(&["rebuild", "t.pleach", "--apply", "c.csv"], 0);
+    assert_eq!(place.run(&["range", "t.pleach", "..", ".."], 0), "3\t9\tnew\tfalse\t01\t2000-01-01\n");
+    place.write("c.csv", "op,id,name,n,flag,day,blob\nput,3,new,9,maybe,2000-01-01,\\x01\n");
+    place.refused(
+        &["rebuild", "t.pleach", "--apply", "c.csv"],
+        8,
+        "bad input: c.csv: row 1, column \"flag\": not a boolean: \"maybe\": use true or false",
+    );
+}
+
+#[test]
+fn booleans_are_values() {
+    let place = Place::new();
+    place.write("t.csv", "k,v\n5,true\n1,0\n3,False\n");
+    let build = ["build", "t.csv", "-o", "t.pleach", "--value-type", "bool"];
+    let told = String::from_utf8_lossy(&place.output(&build, 0).stderr).into_owned();
+    assert!(told.contains("u64 to u32 bool"), "{told}");
+    assert_eq!(place.run(&["range", "t.pleach", "..", ".."], 0), "1\tfalse\n3\tfalse\n5\ttrue\n");
+    assert_eq!(place.run(&["get", "t.pleach", "5", "--raw-values"], 0), "5\t1\n");
+    assert_eq!(place.json(&["get", "t.pleach", "5", "--json"]), json!({ "key": "5", "value": true }));
+    for table in ["out.csv", "out.tsv", "out.parquet", "out.arrow"] {
+        place.run(&["export", "t.pleach", "-o", table], 0);
+        let types: &[&str] = if table.ends_with("sv") { &build[4..] } else { &[] };
+        place.run(&[&["build", table, "-o", "b.pleach"], types].concat(), 0);
+        place.same("t.pleach", "b.pleach");
+    }
+    assert_eq!(fs::read_to_string(place.path("out.csv")).expect("reads"), "k,v\n1,false\n3,false\n5,true\n");
+    // Relations keep what values mean.
+    place.run(&["select", "t.pleach", "--where", "value = 1", "-o", "s.pleach"], 0);
+    assert_eq!(place.run(&["get", "s.pleach", "5"], 0), "5\ttrue\n");
+    for (condition, keys) in [
+        ("value", "5\ttrue\n"),
+        ("not value", "1\tfalse\n3\tfalse\n"),
+        ("value = true", "5\ttrue\n"),
+        ("value != 'true' and key > 1", "3\tfalse\n"),
+        ("false = value", "1\tfalse\n3\tfalse\n"),
+        ("value in (true, 0)", "1\tfalse\n3\tfalse\n5\ttrue\n"),
+    ] {
+        assert_eq!(place.run(&["select", "t.pleach", "--where", condition], 0), keys, "{condition}");
+    }
+    place.write("u.csv", "k,name\n5,five\n3,three\n4,four\n");
+    place.run(&["build", "u.csv", "-o", "u.pleach", "--value-type", "utf8"], 0);
+    place.run(&["join", "t.pleach", "u.pleach", "-o", "j.pleach", "--how", "left"], 0);
+    assert_eq!(
+        place.run(&["range", "j.pleach", "..", ".."], 0),
+        "1\tfalse\t\t1\n3\tfalse\tthree\t3\n5\ttrue\tfive\t3\n"
+    );
+    place.run(&["fsck", "j.pleach"], 0);
+    place.run(&["select", "j.pleach", "--where", "right like 'f%'", "-o", "f.csv"], 0);
+    assert_eq!(
+        fs::read_to_string(place.path("f.csv")).expect("reads"),
+        "k,left,right,sides\n5,true,five,3\n"
+    );
+    place.refused(
+        &["build", "t.csv", "-o", "b.pleach", "--key-type", "bool"],
+        2,
+        "unknown key type 'bool': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, or \
+         date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:16 \
+         (first digits) dna2 dna2:canonical",
+    );
 }

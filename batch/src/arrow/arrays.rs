@@ -42,6 +42,13 @@ pub fn numbers(
             let words: &[i64] = buffer.typed_data();
             Buffer::from_vec(words.iter().map(|&word| word as i32).collect::<Vec<_>>())
         }
+        DataType::Boolean => {
+            let word_bytes = buffer.len().checked_div(len).unwrap_or(0).max(1);
+            let words = buffer.as_slice().chunks(word_bytes);
+            let bits: BooleanBuffer =
+                words.take(len).map(|word| word.iter().any(|&byte| byte != 0)).collect();
+            bits.into_inner()
+        }
         _ => buffer,
     };
     if data_type == DataType::Null {
@@ -131,6 +138,19 @@ pub fn records<'a>(
     for (number, field) in record.fields().iter().enumerate() {
         let plain = field_type(field.kind);
         let data_type = logical_type(plain, &Logical::of_meta(&field.logical));
+        let logical = Meaning::new(field.kind, &field.logical).logical;
+        if field.kind.is_text() {
+            let mut all = Gathered { offsets: vec![0], data: Vec::new() };
+            for at in 0..len {
+                let value = record.get(number, packed(at));
+                all.data.extend_from_slice(value.and_then(|value| value.as_bytes()).unwrap_or_default());
+                all.offsets.push(all.data.len() as u64);
+            }
+            let array = self::texts(strings(data_type, all, None)?, &logical);
+            fields.push(meant_field(field.name.clone(), &array, false, &logical));
+            arrays.push(array);
+            continue;
+        }
         let mut bytes = Vec::with_capacity(len * field.kind.bytes());
         for at in 0..len {
             match record.get(number, packed(at)) {
@@ -140,7 +160,6 @@ pub fn records<'a>(
         }
         // Numbers must begin at their alignment.
         let buffer = Buffer::from_slice_ref(&bytes);
-        let logical = Meaning::new(field.kind, &field.logical).logical;
         let array = self::texts(self::numbers(data_type, buffer, len, None)?, &logical);
         fields.push(meant_field(field.name.clone(), &array, false, &logical));
         arrays.push(array);
@@ -161,6 +180,7 @@ fn put(value: &FieldValue<'_>, bytes: &mut Vec<u8>) {
         FieldValue::I64(number) => bytes.extend(number.to_le_bytes()),
         FieldValue::F32(number) => bytes.extend(number.to_le_bytes()),
         FieldValue::F64(number) => bytes.extend(number.to_le_bytes()),
-        FieldValue::Bytes(raw) => bytes.extend_from_slice(raw),
+        FieldValue::Fixed(raw) | FieldValue::Bytes(raw) => bytes.extend_from_slice(raw),
+        FieldValue::Utf8(text) => bytes.extend_from_slice(text.as_bytes()),
     }
 }

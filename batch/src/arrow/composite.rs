@@ -74,7 +74,9 @@ fn structs(composite: &Composite, keys: &ArrayRef) -> Result<ArrayRef, ArrowErro
 /// Returns the Arrow type of the words of a part, and their bytes; `None` for strings and for 128 bits.
 fn words_of(meaning: &Meaning) -> (DataType, Option<usize>) {
     match (FieldKind::from_name(&meaning.words), KeyType::from_name(&meaning.words)) {
-        (Some(FieldKind::Bytes(_)) | None, held) => (key_type(held.unwrap_or(KeyType::Bytes)), None),
+        (Some(FieldKind::Fixed(_) | FieldKind::Bytes | FieldKind::Utf8) | None, held) => {
+            (key_type(held.unwrap_or(KeyType::Bytes)), None)
+        }
         (Some(number), _) => (field_type(number), Some(number.bytes())),
     }
 }

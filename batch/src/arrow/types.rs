@@ -60,6 +60,8 @@ pub(super) fn field_type(kind: FieldKind) -> DataType {
         FieldKind::I64 => DataType::Int64,
         FieldKind::F32 => DataType::Float32,
         FieldKind::F64 => DataType::Float64,
-        FieldKind::Bytes(bytes) => DataType::FixedSizeBinary(bytes.into()),
+        FieldKind::Fixed(bytes) => DataType::FixedSizeBinary(bytes.into()),
+        FieldKind::Bytes => DataType::LargeBinary,
+        FieldKind::Utf8 => DataType::LargeUtf8,
     }
 }

@@ -15,7 +15,7 @@ use super::element::Element;
 use super::text::{Form, TextError};
 use super::unit::Unit;
 use super::{Logical, Meaning};
-use crate::record;
+use crate::record::{self, FieldKind};
 use crate::types::KEY_BYTES_MAX;
 use core::fmt;
 use std::fmt::Write as _;
@@ -88,7 +88,8 @@ impl Part {
                 Form::Bases(is_canonical) => Self::Bases(is_canonical),
                 Form::Hex => Self::Hex,
                 Form::Digits(count) => Self::Digits(count),
-                Form::Network(_) | Form::Hash(_) | Form::Letters(_) | Form::Composite(_) => return None,
+                Form::Boolean | Form::Network(_) => return None,
+                Form::Hash(_) | Form::Letters(_) | Form::Composite(_) => return None,
             });
         }
         if meaning.logical != Logical::Plain {
@@ -557,6 +558,19 @@ pub fn type_list(text: &str) -> Vec<&str> {
     }
     names.push(text[start..].trim());
     names
+}
+
+/// Reads the types of the fields of a record, separated by commas: `u8,timestamp[us],utf8`. `None` if one is unknown.
+#[must_use]
+pub fn field_types(text: &str) -> Option<Vec<(FieldKind, Logical)>> {
+    let one = |name: &str| match FieldKind::from_name(name) {
+        Some(kind) => Some((kind, Logical::Plain)),
+        None => {
+            let logical = Logical::of_name(name)?;
+            Some((FieldKind::from_name(&logical.field_words()?)?, logical))
+        }
+    };
+    type_list(text).into_iter().map(one).collect()
 }
 
 /// Reads the name of the type of a part: `u16`, `bytes4`, `utf8`, `timestamp[us]`. The error is the advice which to

@@ -18,6 +18,17 @@ pub enum Element {
     Bytes(Vec<u8>),
 }
 
+/// Reads `true` or `false`, in any case, or 1 or 0.
+fn boolean(text: &[u8]) -> Option<bool> {
+    match text {
+        b"1" => Some(true),
+        b"0" => Some(false),
+        _ if text.eq_ignore_ascii_case(b"true") => Some(true),
+        _ if text.eq_ignore_ascii_case(b"false") => Some(false),
+        _ => None,
+    }
+}
+
 impl Form {
     /// Reads a text.
     ///
@@ -25,6 +36,7 @@ impl Form {
     /// [`TextError`], which says why the text is not valid.
     pub fn element(self, text: &[u8]) -> Result<Element, TextError> {
         Ok(match self {
+            Self::Boolean => Element::Unsigned(boolean(text).ok_or(TextError::Form)?.into()),
             Self::Uuid => Element::Unsigned(digits::read_uuid(text).ok_or(TextError::Form)?),
             Self::Ipv4 => Element::Unsigned(address::read_v4(text)?.into()),
             Self::Ipv6 => Element::Unsigned(address::read_v6(text)?),
@@ -59,6 +71,7 @@ impl Form {
     /// may hold, give some text.
     pub fn put_unsigned(self, number: u128, out: &mut Vec<u8>) {
         match self {
+            Self::Boolean => out.extend_from_slice(if number == 0 { b"false" } else { b"true" }),
             Self::Uuid => digits::put_uuid(number, out),
             Self::Ipv4 => address::put_v4(number as u32, out),
             Self::Ipv6 => address::put_v6(number, out),
@@ -95,7 +108,8 @@ impl Form {
         match self {
             Self::Uuid | Self::Ipv6 | Self::Ip | Self::Network(_) | Self::Bases(_) => true,
             Self::Digits(count) => count > 16 && count <= digits::NUMBER_DIGITS,
-            Self::Ipv4 | Self::Hex | Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => false,
+            Self::Boolean | Self::Ipv4 | Self::Hex => false,
+            Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => false,
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => false,
             Self::Duration(_) | Self::Decimal(..) => false,
         }
@@ -108,7 +122,7 @@ impl Form {
             Self::Days | Self::Date | Self::Time(_) | Self::Timestamp(..) => true,
             Self::Duration(_) | Self::Decimal(..) => true,
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => false,
-            Self::Hex | Self::Digits(_) | Self::Network(_) => false,
+            Self::Boolean | Self::Hex | Self::Digits(_) | Self::Network(_) => false,
             Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => false,
         }
     }

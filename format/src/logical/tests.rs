@@ -1,10 +1,11 @@
 //! Every logical type, every text, every pair of meanings.
 
 use super::*;
+use crate::record::FieldKind;
 
 fn every() -> Vec<Logical> {
     let mut all = vec![Logical::Date32, Logical::Date64, Logical::Uuid];
-    all.extend([Logical::Ipv4, Logical::Ipv6, Logical::Ip, Logical::Hex]);
+    all.extend([Logical::Boolean, Logical::Ipv4, Logical::Ipv6, Logical::Ip, Logical::Hex]);
     all.extend([false, true].map(|is_canonical| Logical::Dna2 { is_canonical }));
     all.extend([1, 5, 8, 9, 16, 17, 32, 34, 131_070].map(Logical::HexDigits));
     for unit in Unit::ALL {
@@ -40,6 +41,8 @@ fn metas_and_names_come_back() {
         "Dna2(canonical)",
         "Ip(4)",
         "Ipv4()",
+        "Boolean(1)",
+        "Bool",
         "Date32()",
         "Decimal128(+5, 2)",
         "Decimal128(5,2)",
@@ -61,6 +64,7 @@ fn metas_and_names_come_back() {
         ("decimal(18)", "Decimal128(18, 0)"),
         ("uuid", "Uuid"),
         ("ipv4", "Ipv4"),
+        ("bool", "Boolean"),
         ("ipv6", "Ipv6"),
         ("ip", "Ip"),
         ("hex", "Hex"),
@@ -86,6 +90,8 @@ fn metas_and_names_come_back() {
         "decimal(+2,1)",
         "uuid[us]",
         "ipv4[us]",
+        "bool[us]",
+        "boolean",
         "hex:0",
         "hex:",
         "hex:05",
@@ -176,6 +182,10 @@ fn other_texts_are_refused() {
         ("ipv4", "::1", TextError::Family),
         ("ipv6", "192.0.2.1", TextError::Family),
         ("ip", "192.0.2", TextError::Form),
+        ("bool", "yes", TextError::Form),
+        ("bool", "2", TextError::Form),
+        ("bool", "", TextError::Form),
+        ("bool", "01", TextError::Form),
         ("hex", "5baa6", TextError::Odd),
         ("hex:5", "5baa", TextError::Short),
         ("hex:5", "xbaa6", TextError::Form),
@@ -193,6 +203,40 @@ fn other_texts_are_refused() {
     for bad in [&b"01234567-89ab-cdef-0123456789abcdef"[..], b"", b"0123456789abcdef0123456789abcdeg"] {
         assert_eq!(uuid(bad), Err(TextError::Form));
     }
+}
+
+#[test]
+fn fields_have_types() {
+    let kinds = |text| field_types(text).map(|types| types.iter().map(|(kind, _)| *kind).collect::<Vec<_>>());
+    let (u8, utf8) = (FieldKind::U8, FieldKind::Utf8);
+    assert_eq!(kinds("u8, utf8"), Some(vec![u8, utf8]));
+    assert_eq!(
+        kinds("bool,decimal(5,2),bytes,ipv6"),
+        Some(vec![u8, FieldKind::I64, FieldKind::Bytes, FieldKind::Fixed(16)])
+    );
+    assert_eq!(field_types("u32,bool").map(|types| types[1].1.clone()), Some(Logical::Boolean));
+    for unknown in ["", "u8,", "u128", "hash64", "u8,none"] {
+        assert_eq!(kinds(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn booleans_are_one_or_zero() {
+    for (text, number) in
+        [("true", 1), ("TRUE", 1), ("True", 1), ("1", 1), ("false", 0), ("fAlse", 0), ("0", 0)]
+    {
+        assert_eq!(Form::Boolean.element(text.as_bytes()), Ok(Element::Unsigned(number)), "{text}");
+    }
+    for (number, text) in [(0, "false"), (1, "true"), (7, "true")] {
+        let mut out = Vec::new();
+        Form::Boolean.put_unsigned(number, &mut out);
+        assert_eq!(out, text.as_bytes());
+    }
+    let boolean = Logical::Boolean;
+    assert_eq!(boolean.value_words().as_deref(), Some("u32"));
+    assert_eq!(boolean.field_words().as_deref(), Some("u8"));
+    assert!(boolean.fits("u8") && boolean.fits("u32") && !boolean.fits("u64"));
+    assert_eq!(Logical::Ipv6.field_words().as_deref(), Some("bytes16"));
 }
 
 /// All units and scales, at the ends of the words, around zero and at words of no pattern.
@@ -226,6 +270,7 @@ fn every_word_prints_and_reads_back() {
         for form in every().iter().filter_map(Logical::form).filter(|form| !form.is_signed()) {
             let number = match form {
                 Form::Ipv4 => number & u128::from(u32::MAX),
+                Form::Boolean => number & 1,
                 Form::Digits(count @ 0..=31) => number & ((1 << (4 * count)) - 1),
                 // The word of a sequence.
                 Form::Bases(is_canonical) => {

@@ -23,6 +23,8 @@ pub enum Form {
     Duration(Unit),
     /// A decimal: the number of digits in all, and of those after the point.
     Decimal(u8, i8),
+    /// True or false.
+    Boolean,
     /// 16 bytes.
     Uuid,
     /// An IPv4 address.
@@ -122,7 +124,7 @@ impl Form {
                 if sign == Some(true) { -word } else { word }
             }
             Self::Uuid | Self::Ipv4 | Self::Ipv6 | Self::Ip | Self::Bases(_) => return Err(TextError::Form),
-            Self::Hex | Self::Digits(_) | Self::Network(_) => return Err(TextError::Form),
+            Self::Boolean | Self::Hex | Self::Digits(_) | Self::Network(_) => return Err(TextError::Form),
             Self::Hash(_) | Self::Letters(_) | Self::Composite(_) => return Err(TextError::Form),
         };
         i64::try_from(word).map_err(|_| TextError::Range)
@@ -166,7 +168,8 @@ impl Form {
                 out.push(b's');
             }
             Self::Decimal(_, scale) => put_decimal(word, scale, out),
-            Self::Uuid
+            Self::Boolean
+            | Self::Uuid
             | Self::Ipv4
             | Self::Ipv6
             | Self::Ip
@@ -192,6 +195,7 @@ impl Form {
             Self::Timestamp(unit, true) => format!("timestamp[{}] with a zone", unit.name()),
             Self::Duration(unit) => format!("duration[{}]", unit.name()),
             Self::Decimal(precision, scale) => format!("decimal({precision},{scale})"),
+            Self::Boolean => "boolean".to_owned(),
             Self::Uuid => "uuid".to_owned(),
             Self::Ipv4 => "IPv4 address".to_owned(),
             Self::Ipv6 => "IPv6 address".to_owned(),
@@ -244,6 +248,7 @@ impl Form {
             Self::Decimal(_, 2) => "7675.00",
             Self::Decimal(_, scale) if scale <= 0 => "7675",
             Self::Decimal(..) => "7675.0",
+            Self::Boolean => "true",
             Self::Uuid => "01234567-89ab-cdef-0123-456789abcdef",
             Self::Ipv4 => "192.0.2.1",
             Self::Ipv6 => "2001:db8::1",
@@ -264,6 +269,7 @@ impl Form {
                 format!("give its {} parts, separated by commas, such as {example}", parts.all().len())
             }
             TextError::Form => match self {
+                Self::Boolean => "use true or false".to_owned(),
                 Self::Bases(_) => "use the bases A C G T alone".to_owned(),
                 Self::Hex | Self::Digits(_) => "use the digits 0 to 9 and a to f alone".to_owned(),
                 Self::Hash(_) | Self::Letters(_) => "use UTF-8".to_owned(),

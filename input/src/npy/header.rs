@@ -330,6 +330,7 @@ fn element(descr: &str) -> Result<(usize, Option<NpyItem>), Fault> {
     };
     let padded = kind == 'S';
     let (item, kind, logical) = match (kind, size, time_unit) {
+        ('b', 1, _) => (Item::U8, Kind::U32, Some(DataType::Boolean)),
         ('u', 1, _) => (Item::U8, Kind::U32, None),
         ('u', 2, _) => (Item::U16, Kind::U32, None),
         ('u', 4, _) => (Item::U32, Kind::U32, None),

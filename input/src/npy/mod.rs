@@ -4,7 +4,8 @@
 //! [`crate::records`]. An array of one dimension holds keys. One of two dimensions has columns by number, in
 //! either order of its elements. The fields of a structured array are columns by name.
 //!
-//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null. Bytes
+//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null. `bool` becomes
+//! booleans. Bytes
 //! (`S16`, `V16`) keep their length and all their bytes; if requested as `bytes` or `utf8`, those of `S` lose
 //! the zeros with which NumPy pads them. Texts (`U16`) become `utf8`, always without padding.
 

@@ -41,8 +41,8 @@ const AHEAD: usize = 64;
 /// A file whose keys are numbers: `u32 u64 u128 i32 i64 f64`.
 ///
 /// Values are numbers, `()` (whatever the file holds), `String`, `Vec<u8>`, `[u8; N]`, or records: as tuples such as
-/// `(u32, f64)`, or as [`Row`]. A map owns its file: it is `Send` and `Sync`, lives in a struct, and a clone costs
-/// no more than an `Arc`. All look-ups are O(levels) lines; they take no lock. Ranks count from 0.
+/// `(u32, f64, String)`, or as [`Row`]. A map owns its file: it is `Send` and `Sync`, lives in a struct, and a clone
+/// costs no more than an `Arc`. All look-ups are O(levels) lines; they take no lock. Ranks count from 0.
 ///
 /// Answers come from bytes that were verified as [`crate::Verify`] specifies.
 ///

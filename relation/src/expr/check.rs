@@ -8,9 +8,8 @@ use super::operator::{Arithmetic, Comparison};
 use super::parse::{Node, What, parse};
 use super::schema::Schema;
 use super::tree::{Int, IntWhat, Test, Width};
-use pleach_format::Meaning;
 use pleach_format::ValueType;
-use pleach_format::logical::matching;
+use pleach_format::logical::{Logical, Meaning, matching};
 use std::ops::Range;
 
 /// A node with its type.
@@ -65,7 +64,13 @@ impl Checker<'_> {
     }
 
     fn test(&self, node: &Node) -> Result<Test, ExprError> {
-        match self.typed(node)? {
+        let typed = self.typed(node)?;
+        if let Typed::Meant(of, Meaning { logical: Logical::Boolean, .. }) = &typed
+            && let Typed::Int(int) = &**of
+        {
+            return self.compare_ints(node, Comparison::Unequal, int.clone(), self.constant(node, 0));
+        }
+        match typed {
             Typed::Test(test) => Ok(test),
             other => {
                 let what = format!("expected a condition, found {}", other.name());
@@ -218,7 +223,8 @@ impl Checker<'_> {
         {
             let kind = Kind::of_field(record.fields()[index].kind);
             let (at, in_bytes) = (Some(record.offset(index)), record.storage().is_bytes());
-            return Ok(Leaf { at, in_bytes, ..Leaf::whole(Side::Value, kind, name) });
+            let text = record.text_place(index);
+            return Ok(Leaf { at, in_bytes, text, ..Leaf::whole(Side::Value, kind, name) });
         }
         if name == schema.key_name && !name.is_empty() {
             return Ok(key());

@@ -1,7 +1,7 @@
 //! Columns of a chunk of tuples in their stored form: encoded key words, bits of values, byte strings.
 
 use pleach_builder::Strings;
-use pleach_format::record::FieldKind;
+use pleach_format::record::{FieldKind, TextPlace};
 use pleach_format::{KeyType, ValueType};
 
 /// Byte strings of a chunk.
@@ -218,7 +218,9 @@ impl Kind {
             FieldKind::I64 => Self::I64,
             FieldKind::F32 => Self::F32,
             FieldKind::F64 => Self::F64,
-            FieldKind::Bytes(width) => Self::Bytes(width.into(), false),
+            FieldKind::Fixed(width) => Self::Bytes(width.into(), false),
+            FieldKind::Bytes => Self::Bytes(0, false),
+            FieldKind::Utf8 => Self::Bytes(0, true),
         }
     }
 
@@ -271,6 +273,8 @@ pub(super) struct Leaf {
     pub(super) at: Option<usize>,
     /// True for a field of a record that is stored as a byte string.
     pub(super) in_bytes: bool,
+    /// Where records have it, if it is a text.
+    pub(super) text: Option<TextPlace>,
     pub(super) name: String,
 }
 
@@ -378,7 +382,7 @@ fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
 impl Leaf {
     /// Returns the operand for a whole key, value or rank.
     pub(super) fn whole(side: Side, kind: Kind, name: &str) -> Self {
-        Self { side, kind, at: None, in_bytes: false, name: name.to_owned() }
+        Self { side, kind, at: None, in_bytes: false, text: None, name: name.to_owned() }
     }
 
     /// Returns the bits to flip in the word of a signed key, to get its number.
@@ -469,6 +473,17 @@ impl Leaf {
         }
     }
 
+    /// Returns the bytes of an operand that is a byte string of any length.
+    pub(super) fn string<'a>(&self, tuples: &Tuples<'a>, index: usize) -> &'a [u8] {
+        match self.column(tuples) {
+            ColumnRef::Bytes(strings) => {
+                let string = strings.get(index);
+                self.text.map_or(string, |place| place.text(string))
+            }
+            ColumnRef::None | ColumnRef::U32(_) | ColumnRef::U64(_) | ColumnRef::U128(_) => &[],
+        }
+    }
+
     /// Returns the bytes of an operand in a tuple; copies those of a field in a word to `scratch`.
     #[inline]
     pub(super) fn bytes<'a>(&self, tuples: &Tuples<'a>, index: usize, scratch: &'a mut [u8; 8]) -> &'a [u8] {
@@ -480,6 +495,9 @@ impl Leaf {
         match self.column(tuples) {
             ColumnRef::Bytes(strings) => {
                 let string = strings.get(index);
+                if let Some(place) = self.text {
+                    return place.text(string);
+                }
                 place.map_or(string, |place| string.get(place).unwrap_or_default())
             }
             ColumnRef::U32(words) => {

@@ -3,7 +3,7 @@
 use super::column::{ColumnRef, Kind, Leaf, Side, Tuples};
 use super::error::EvalError;
 use super::schema::Schema;
-use pleach_builder::Column;
+use pleach_builder::{Column, Strings};
 use pleach_format::record::FieldKind;
 use pleach_format::{Key, KeyType, Record, ValueType};
 use std::fmt;
@@ -81,9 +81,9 @@ impl Source {
         }
     }
 
-    /// Returns the type as a field; `None` for byte strings of any length.
-    pub(super) fn field_kind(&self) -> Option<FieldKind> {
-        Some(match self {
+    /// Returns the type as a field.
+    pub(super) fn field_kind(&self) -> FieldKind {
+        match self {
             Self::Bits(_, bits) => match bits {
                 0..=8 => FieldKind::U8,
                 9..=16 => FieldKind::U16,
@@ -95,17 +95,18 @@ impl Source {
                 Kind::U16 => FieldKind::U16,
                 Kind::U32 => FieldKind::U32,
                 Kind::U64 => FieldKind::U64,
-                Kind::U128 => FieldKind::Bytes(16),
+                Kind::U128 => FieldKind::Fixed(16),
                 Kind::I8 => FieldKind::I8,
                 Kind::I16 => FieldKind::I16,
                 Kind::I32 => FieldKind::I32,
                 Kind::I64 => FieldKind::I64,
                 Kind::F32 => FieldKind::F32,
                 Kind::F64 => FieldKind::F64,
-                Kind::Bytes(0, _) => return None,
-                Kind::Bytes(width, _) => FieldKind::Bytes(width as u16),
+                Kind::Bytes(0, true) => FieldKind::Utf8,
+                Kind::Bytes(0, false) => FieldKind::Bytes,
+                Kind::Bytes(width, _) => FieldKind::Fixed(width as u16),
             },
-        })
+        }
     }
 
     /// Returns its numbers as native words of 64 bits, floats as their bits; the low half of u128.
@@ -270,10 +271,28 @@ impl Item {
     }
 }
 
+/// Appends the records whose fields are `packed`, with their texts.
+fn append_texts(record: &Record, items: &[Item], tuples: &Tuples<'_>, packed: &[u8], out: &mut Strings) {
+    let texts: Vec<&Leaf> = (items.iter().zip(record.fields()))
+        .filter(|(_, field)| field.kind.is_text())
+        .filter_map(|(item, _)| if let Source::Whole(leaf) = &item.what { Some(leaf) } else { None })
+        .collect();
+    let mut value = Vec::new();
+    for (row, fields) in packed.chunks_exact(record.bytes()).enumerate() {
+        value.clear();
+        value.extend_from_slice(fields);
+        record.put_texts(texts.iter().map(|leaf| leaf.string(tuples, row)), &mut value);
+        out.push(&value);
+    }
+}
+
 pub(super) fn append_record(record: &Record, items: &[Item], tuples: &Tuples<'_>, out: &mut Column) {
     let stride = record.bytes();
     let mut packed = vec![0; tuples.len() * stride];
     for (index, item) in items.iter().enumerate() {
+        if record.fields()[index].kind.is_text() {
+            continue;
+        }
         let (at, end) = (record.offset(index), record.offset(index) + record.fields()[index].kind.bytes());
         let places = packed.chunks_exact_mut(stride).map(|record| &mut record[at..end]);
         match (&item.what, tuples.keys) {
@@ -300,6 +319,7 @@ pub(super) fn append_record(record: &Record, items: &[Item], tuples: &Tuples<'_>
     match out {
         Column::U32(out) => out.extend(packed.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))),
         Column::U64(out) => out.extend(packed.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word))),
+        Column::Bytes(out) if record.has_texts() => append_texts(record, items, tuples, &packed, out),
         Column::Bytes(out) => out.extend_fixed(&packed, stride),
         Column::None | Column::U128(_) => {}
     }

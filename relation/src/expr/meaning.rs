@@ -1,4 +1,4 @@
-//! Comparisons of operands with a meaning beyond their number: dates, times, decimals, uuids,
+//! Comparisons of operands with a meaning beyond their number: dates, times, decimals, booleans, uuids,
 //! addresses, hexadecimal digits and DNA.
 
 use super::check::{Checker, Typed};
@@ -38,7 +38,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Compares an operand that has a meaning with a constant: a text of it, or a number for a decimal.
+    /// Compares an operand that has a meaning with a constant: a text of it, a number for a decimal, or true, false
+    /// or a number for a boolean.
     pub(super) fn compare_meant(
         &self,
         node: &Node,
@@ -76,6 +77,16 @@ impl Checker<'_> {
                 Comparison::Unequal => return Ok(Test::Constant(true)),
             };
             return self.compare_ints(node, comparison, int, constant);
+        }
+        if let (Form::Boolean, Typed::Int(int)) = (form, &of) {
+            let number = match &constant {
+                Typed::Test(Test::Constant(truth)) => Some(self.constant(place, (*truth).into())),
+                Typed::Int(number) => Some(number.clone()),
+                _ => None,
+            };
+            if let Some(number) = number {
+                return self.compare_ints(node, comparison, int.clone(), number);
+            }
         }
         let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
         let wrong = |error: TextError| {

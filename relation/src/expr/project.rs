@@ -317,12 +317,8 @@ impl Values {
         }
         let mut fields = Vec::new();
         for item in &items {
-            let Some(kind) = item.what.field_kind() else {
-                let what = format!("{} has no fixed width, which the fields of a record need", item.name);
-                let allowed = "this column alone after the key";
-                return Err(ExprError::new(text, item.place.clone(), what, allowed));
-            };
-            fields.push(Field { name: item.name.clone(), kind, logical: item.logical.clone() });
+            let (name, kind) = (item.name.clone(), item.what.field_kind());
+            fields.push(Field { name, kind, logical: item.logical.clone() });
         }
         let place = items.first().map_or(0, |item| item.place.start)..text.len();
         let allowed = "columns with different names, such as name=column";

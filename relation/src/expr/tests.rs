@@ -134,12 +134,19 @@ impl Table {
                     .extend(plain(value_type, random, &mut values).map(|thing| ("value".to_owned(), thing))),
                 Some(record) => {
                     let mut packed = Vec::new();
-                    for field in record.fields() {
-                        let bytes: Vec<u8> = random.word().to_le_bytes().repeat(3);
-                        let value = field.kind.read(&bytes[..field.kind.bytes()]).expect("is long enough");
-                        packed.extend_from_slice(&bytes[..field.kind.bytes()]);
-                        row.push((field.name.clone(), thing_of(value)));
+                    let stored: Vec<Vec<u8>> = (record.fields().iter())
+                        .map(|field| match field.kind.is_text() {
+                            true => format!("{:03}", random.word() % 30).into_bytes(),
+                            false => random.word().to_le_bytes().repeat(3)[..field.kind.bytes()].to_vec(),
+                        })
+                        .collect();
+                    let parts: Vec<_> = (record.fields().iter().zip(&stored))
+                        .map(|(field, bytes)| field.kind.read(bytes).expect("is long enough"))
+                        .collect();
+                    for (field, value) in record.fields().iter().zip(&parts) {
+                        row.push((field.name.clone(), thing_of(*value)));
                     }
+                    assert!(record.pack(&parts, &mut packed));
                     match &mut values {
                         Column::U32(words) => {
                             words.push(u32::from_le_bytes(packed[..4].try_into().expect("4")))
@@ -181,7 +188,8 @@ fn thing_of(value: FieldValue<'_>) -> Thing {
         FieldValue::I64(number) => Thing::Int(number.into()),
         FieldValue::F32(number) => Thing::Float(number.into()),
         FieldValue::F64(number) => Thing::Float(number),
-        FieldValue::Bytes(bytes) => Thing::Bytes(bytes.to_vec()),
+        FieldValue::Fixed(bytes) | FieldValue::Bytes(bytes) => Thing::Bytes(bytes.to_vec()),
+        FieldValue::Utf8(text) => Thing::Bytes(text.as_bytes().to_vec()),
     }
 }
 
@@ -447,8 +455,13 @@ struct Names {
 fn random_expressions_are_what_they_say() {
     use FieldKind::*;
     let mut random = Random(7);
-    let records: [&'static [FieldKind]; 4] =
-        [&[U8, I8, U16], &[I32, F32], &[U64, I16, F64, Bytes(3)], &[I64, U32, U8]];
+    let records: [&'static [FieldKind]; 5] = [
+        &[U8, I8, U16],
+        &[I32, F32],
+        &[U64, I16, F64, Fixed(3)],
+        &[I64, U32, U8],
+        &[FieldKind::Utf8, I16, FieldKind::Utf8, F64],
+    ];
     let mut refused = 0;
     for round in 0..60_u64 {
         let key_type =
@@ -479,7 +492,7 @@ fn random_expressions_are_what_they_say() {
                 Thing::Int(_) => names.ints.push(name),
                 Thing::Float(_) => names.floats.push(name),
                 // Bytes that are not valid UTF-8 are hard to write down.
-                Thing::Bytes(_) if matches!(*name, "key" | "value") => names.texts.push(name),
+                Thing::Bytes(_) if matches!(*name, "key" | "value" | "f0" | "f2") => names.texts.push(name),
                 _ => {}
             }
         }
@@ -742,7 +755,7 @@ fn columns_become_others() {
     let record = Record::new(vec![
         Field::new("a", FieldKind::I16),
         Field::new("b", FieldKind::F32),
-        Field::new("c", FieldKind::Bytes(2)),
+        Field::new("c", FieldKind::Fixed(2)),
     ])
     .expect("is a record");
     let mut strings = Strings::default();
@@ -821,8 +834,6 @@ fn columns_become_others() {
     assert_eq!(projection.apply(&tuples, &mut keys, &mut values).expect_err("is NaN").rank, 6);
     let text = Schema::new(KeyType::Utf8, ValueType::Utf8);
     assert!(Projection::parse("value,key", &text).is_ok());
-    let error = Projection::parse("key,value,rank", &text).expect_err("varies");
-    assert!(error.to_string().contains("value has no fixed width"), "{error}");
     assert_eq!(u64::read(&7_u64.to_le_bytes()), 7);
 }
 

@@ -10,7 +10,7 @@ use pleach::{Key as _, KeyType, ValueType};
 use pleach_builder::source::{Intervals, Schema as FileSchema, Source, SourceError};
 use pleach_builder::storage::{MemoryStorage, RealStorage, Storage, UnnamedStorage};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
-use pleach_format::record::{self, FieldKind, Record};
+use pleach_format::record::{self, FieldKind, FieldValue, Record};
 use std::fs::File;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ impl Answer<'_> {
     /// the right value. `options` specifies generations, layout and memory.
     ///
     /// # Errors
-    /// [`RelationError::NoIndex`] if a record would have a field of varying length; those of
+    /// [`RelationError::NoIndex`] if a record would have too many fields or bytes; those of
     /// [`Answer::next_chunk`]; [`RelationError::Build`] if writing fails. No file is written then.
     pub fn to_index(
         self,
@@ -79,7 +79,8 @@ impl Answer<'_> {
             rows: None,
         };
         let options = BuildOptions { sorted: self.schema.is_sorted, ..options.clone() };
-        let mut source = Records { answer: self, file_schema, failed: None };
+        let joined = file_schema.record();
+        let mut source = Records { answer: self, joined, file_schema, failed: None };
         match pleach_builder::build_with_storage(&mut source, path, &options, observer, storage) {
             Err(BuildError::Source(error)) => Err(source.failed.unwrap_or(BuildError::Source(error).into())),
             other => Ok(other?),
@@ -92,7 +93,7 @@ impl Answer<'_> {
 /// `left_a`. Returns `None` if there is one plain value, or none.
 ///
 /// # Errors
-/// [`RelationError::NoIndex`] if a field has no fixed width, or there are too many.
+/// [`RelationError::NoIndex`] if there are too many fields or bytes.
 pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     let Some(right) = &schema.right else {
         return Ok(Record::of(schema.values.value_type, &schema.values.logical));
@@ -115,10 +116,7 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
             );
         } else if field.value_type != ValueType::None {
             let kind = FieldKind::from_name(&field.value_type.to_string()).ok_or_else(|| {
-                let what = format!(
-                    "{} values ({side}) as a field of a record: their length varies",
-                    field.value_type
-                );
+                let what = format!("{} values ({side}) as a field of a record", field.value_type);
                 RelationError::NoIndex { what }
             })?;
             fields.push(record::Field { name: side.to_owned(), kind, logical: field.logical.clone() });
@@ -136,7 +134,7 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
 /// Returns the field of the right key.
 ///
 /// # Errors
-/// [`RelationError::NoIndex`] if it has no fixed width, or is too wide for a number.
+/// [`RelationError::NoIndex`] if it is too wide for a number.
 fn right_key(schema: &Schema) -> Result<record::Field, RelationError> {
     let kind = FieldKind::from_name(&schema.key_type.to_string()).ok_or_else(|| {
         let what = format!("{} keys (key_right) as a field of a record", schema.key_type);
@@ -169,12 +167,18 @@ fn value_type(schema: &Schema) -> Result<(ValueType, String, String), RelationEr
 }
 
 /// Packs the values of a chunk as records: fields one after the other, numbers little-endian.
-fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column {
+fn pack_record(schema: &Schema, joined: Option<&Record>, value_type: ValueType, chunk: &Chunk) -> Column {
     if schema.right.is_none() {
         return chunk.values.clone();
     }
-    let mut record = Vec::new();
     let mut packed = Column::for_value(value_type);
+    if let (Some(record), Column::Bytes(strings)) = (joined, &mut packed)
+        && record.has_texts()
+    {
+        pack_texts(schema, record, chunk, strings);
+        return packed;
+    }
+    let mut record = Vec::new();
     for at in 0..chunk.len() {
         record.clear();
         for (column, is_key) in [(&chunk.values, false), (&chunk.right_keys, true), (&chunk.right, false)] {
@@ -206,9 +210,73 @@ fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column 
     packed
 }
 
+/// Packs the values of a chunk as records with texts, field by field. What a side lacks is zero or empty.
+fn pack_texts(schema: &Schema, joined: &Record, chunk: &Chunk, out: &mut Strings) {
+    let record_of = |field: &Field| Record::of(field.value_type, &field.logical);
+    let parts = [
+        (&chunk.values, None, record_of(&schema.values)),
+        (&chunk.right_keys, Some(schema.key_type), None),
+        (&chunk.right, None, schema.right.as_ref().and_then(record_of)),
+    ];
+    let mut record = Vec::new();
+    for at in 0..chunk.len() {
+        let mut fields = joined.fields().iter();
+        let mut words = [[0; 8]; 3];
+        let mut values = Vec::with_capacity(joined.len());
+        for ((column, key_type, inner), word) in parts.iter().zip(&mut words) {
+            let Some(bytes) = bytes_of(column, at, *key_type, word) else { continue };
+            match inner {
+                Some(inner) => {
+                    values.extend(inner.values(bytes).zip(fields.by_ref()).map(|(value, _)| value))
+                }
+                None => values.extend(fields.next().and_then(|field| {
+                    // A text that is not UTF-8, of a damaged file, is empty.
+                    field.kind.read(bytes).or_else(|| field.kind.read(&[]))
+                })),
+            }
+        }
+        values.extend(chunk.sides.get(at).map(|&sides| FieldValue::U8(sides)));
+        record.clear();
+        joined.pack(&values, &mut record);
+        out.push(&record);
+    }
+}
+
+/// Returns the bytes of an element, of a number in `word`; `None` if there is no column. Words of keys are decoded.
+fn bytes_of<'a>(
+    column: &'a Column,
+    at: usize,
+    key_type: Option<KeyType>,
+    word: &'a mut [u8; 8],
+) -> Option<&'a [u8]> {
+    let bytes = match column {
+        Column::None | Column::U128(_) => return None,
+        Column::Bytes(strings) => return Some(strings.get(at)),
+        Column::U32(words) => {
+            let is_signed = key_type == Some(KeyType::I32);
+            let number = if is_signed { i32::decode(words[at]).cast_unsigned() } else { words[at] };
+            *word = u64::from(number).to_le_bytes();
+            4
+        }
+        Column::U64(words) => {
+            let number = match key_type {
+                Some(KeyType::I64) => i64::decode(words[at]).cast_unsigned(),
+                Some(KeyType::F64) => f64::decode(words[at]).to_bits(),
+                Some(KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::I32) | None => words[at],
+                Some(KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8) => words[at],
+            };
+            *word = number.to_le_bytes();
+            8
+        }
+    };
+    Some(&word[..bytes])
+}
+
 /// An answer as a source of tuples.
 struct Records<'a> {
     answer: Answer<'a>,
+    /// Record of the values of a join.
+    joined: Option<Record>,
     file_schema: FileSchema,
     /// The error that ended the answer; the builder wraps the errors that it gets.
     failed: Option<RelationError>,
@@ -224,7 +292,8 @@ impl Source for Records<'_> {
         match self.answer.next_chunk() {
             Ok(None) => {}
             Ok(Some(next)) => {
-                chunk.values = pack_record(&self.answer.schema, self.file_schema.value_type, &next);
+                let value_type = self.file_schema.value_type;
+                chunk.values = pack_record(&self.answer.schema, self.joined.as_ref(), value_type, &next);
                 chunk.keys = next.keys;
             }
             Err(error) => {

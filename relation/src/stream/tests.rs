@@ -14,6 +14,7 @@ use pleach::{Index, Key, KeyType, ValueType, Word};
 use pleach_builder::{
     BuildOptions, Column, Observer, Silent, Strings, Values, build_bytes, build_strings_bytes,
 };
+use pleach_format::record::FieldValue;
 use std::collections::BTreeMap;
 
 /// A way from small numbers to keys of a type, in the same order, and to files of them.
@@ -477,11 +478,20 @@ fn a_missing_part_is_as_wide_as_its_type() {
                 &BuildOptions::default(),
                 &Silent,
             );
-            assert_eq!(
-                made.map(|made| made.tuples).ok(),
-                (bytes > 0).then_some(wanted.len() as u64),
-                "{how}"
-            );
+            assert_eq!(made.map(|made| made.tuples).ok(), Some(wanted.len() as u64), "{how}");
+            // The record has what both sides have, and zeros or nothing where one is missing.
+            let file = Index::open(&path).unwrap();
+            let record = file.record().unwrap().expect("a record");
+            for (rank, answer) in wanted.iter().enumerate() {
+                let (_, packed) = file.tuple(rank as u64).unwrap().unwrap();
+                let packed = packed.packed().into_owned();
+                assert_eq!(record.check(&packed), Ok(()));
+                let side = |rank: Option<u64>, from: u8| {
+                    rank.map_or(vec![0; bytes], |rank| value(from, rank as usize))
+                };
+                assert_eq!(record.field_bytes(0, &packed), Some(&side(answer.1, b'a')[..]), "{how}");
+                assert_eq!(record.field_bytes(1, &packed), Some(&side(answer.2, b'n')[..]), "{how}");
+            }
         }
     }
 }
@@ -503,13 +513,18 @@ fn keys_alone_meet_values_of_any_type() {
         let wanted = [b"one".as_slice(), b"", b"four"].map(|text| pleach::Datum::Utf8(text.into()));
         assert_eq!(found, wanted);
     }
-    // With `sides` they would be fields of a record, which have one length.
-    let refused = join(How::Full, alone, all, StreamOptions::default())
-        .unwrap()
-        .to_index(&path, &BuildOptions::default(), &Silent)
-        .unwrap_err()
-        .to_string();
-    assert!(refused.starts_with("an index file cannot hold utf8 values"), "{refused}");
+    // With `sides` they are fields of a record.
+    let answer = join(How::Full, alone, all, StreamOptions::default()).unwrap();
+    answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
+    let file = Index::open(&path).unwrap();
+    let record = file.record().unwrap().expect("a record");
+    assert_eq!(record.to_string(), "record<right: utf8, sides: u8>");
+    for (rank, text) in [(0, "one"), (1, ""), (2, "four")] {
+        let (_, packed) = file.tuple(rank).unwrap().unwrap();
+        let packed = packed.packed();
+        let fields: Vec<FieldValue<'_>> = record.values(&packed).collect();
+        assert_eq!(fields, [FieldValue::Utf8(text), FieldValue::U8(3)]);
+    }
 }
 
 #[test]

@@ -59,7 +59,8 @@ fn logical(text: &str, choice: u8) {
         let own = Meaning::new("i64", text);
         assert!(matching(&own, &own).is_some() && ratio(&logical, &logical).is_some());
     }
-    const NAMES: [&str; 19] = [
+    const NAMES: [&str; 20] = [
+        "bool",
         "date",
         "date[ms]",
         "time[s]",
@@ -90,13 +91,19 @@ fuzz_target!(|data: &[u8]| {
     logical(text, choice);
     if let Some(record) = Record::parse(text) {
         assert_eq!(Record::parse(&record.to_string()).as_ref(), Some(&record), "{record}");
-        // Its bytes are values, and the values its bytes.
-        let packed: Vec<u8> = (0..record.bytes()).map(|at| at as u8 ^ choice).collect();
-        let values: Vec<_> = record.values(&packed).collect();
+        // Its bytes are values, and the values its bytes. With texts, any bytes are some values.
+        let packed: Vec<u8> = (0..record.bytes() + usize::from(choice)).map(|at| at as u8 ^ choice).collect();
+        let packed = if record.has_texts() { &packed[..] } else { &packed[..record.bytes()] };
+        let values: Vec<_> = record.values(packed).collect();
         let mut again = Vec::new();
-        assert!(record.pack(&values, &mut again) && again == packed);
-        assert!(!record.pack(&values[1..], &mut again) && again == packed);
-        assert_eq!(Record::bits_of(&packed).is_some(), matches!(packed.len(), 4 | 8));
+        assert!(values.len() == record.len() && record.pack(&values, &mut again));
+        assert_eq!(record.check(&again), Ok(()));
+        assert_eq!(again == packed, record.check(packed).is_ok());
+        let whole = again.clone();
+        assert!(!record.pack(&values[1..], &mut again) && again == whole);
+        if !record.has_texts() {
+            assert_eq!(Record::bits_of(packed).is_some(), matches!(packed.len(), 4 | 8));
+        }
         for (number, field) in record.fields().iter().enumerate() {
             assert_eq!(record.find(&field.name), Some(number));
             assert!(record.offset(number) < record.bytes());

@@ -8,11 +8,13 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
 use pleach_format::key::{Bits, Word};
 use pleach_format::layout::{SpineGeometry, section_start};
 use pleach_format::meta::Meta;
-use pleach_format::section::{Entry, GridParameters, LineParameters, Parameters, Tag, encode_table};
+use pleach_format::section::{
+    ColumnParameters, Entry, GridParameters, LineParameters, Parameters, Tag, encode_table,
+};
 use pleach_format::spine::{self, Border, Encoding};
 use pleach_format::superblock::{Superblock, key_prefix};
 use pleach_format::view::spine_parameters;
-use pleach_format::{Key, Value};
+use pleach_format::{Key, Value, ValueType};
 
 /// Tuples as lines, one byte at a time.
 fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
@@ -288,10 +290,34 @@ fn shorten(keys: &[u128], key_bytes: usize) -> Option<Short> {
 pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool, with: Grid) -> Vec<u8> {
     let keys: Vec<u128> = tuples.iter().map(|(key, _)| key.encode().to_u128()).collect();
     let values: Vec<V::Bits> = tuples.iter().map(|(_, value)| value.to_bits()).collect();
-    let mut block = Superblock::new(K::TYPE, V::TYPE);
-    block.generation = 1.into();
-    block.tuples = (tuples.len() as u64).into();
+    let mut block = block_of::<K>(V::TYPE, &keys, meta);
     block.unique = u32::from(unique).into();
+    assemble(block, contents_of::<K, V::Bits>(&keys, &values, meta, with))
+}
+
+/// The bytes of a file whose values are byte strings, which stand in a column. Tuples are sorted by key.
+#[must_use]
+pub fn build_strings<K: Key>(tuples: &[(K, Vec<u8>)], meta: &Meta) -> Vec<u8> {
+    let keys: Vec<u128> = tuples.iter().map(|(key, _)| key.encode().to_u128()).collect();
+    let mut contents = contents_of::<K, ()>(&keys, &vec![(); keys.len()], meta, Grid::Suited);
+    let (mut column, mut data) = (vec![0; 4], Vec::new());
+    for (_, value) in tuples {
+        data.extend_from_slice(value);
+        column.extend((data.len() as u32).to_le_bytes());
+    }
+    column.resize(column.len().next_multiple_of(128), 0);
+    column.extend(data);
+    column.extend([0; 64]);
+    let parameters = ColumnParameters { element_bytes: 0.into(), offset_bytes: 4.into(), reserved: [0; 56] };
+    contents.push((Tag::VALUES, true, column, keys.len() as u64, parameters.into()));
+    assemble(block_of::<K>(ValueType::Bytes, &keys, meta), contents)
+}
+
+/// The superblock of a file of these encoded keys.
+fn block_of<K: Key>(value_type: ValueType, keys: &[u128], meta: &Meta) -> Superblock {
+    let mut block = Superblock::new(K::TYPE, value_type);
+    block.generation = 1.into();
+    block.tuples = (keys.len() as u64).into();
     block.reader_features = u64::from(!meta.approximate.is_empty()).into();
     if let (Some(&first), Some(&last)) = (keys.first(), keys.last()) {
         block.min_key = key_prefix(first, K::Word::BYTES);
@@ -301,16 +327,20 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     }
     let version = format!("pleach {}", env!("CARGO_PKG_VERSION"));
     block.builder[..version.len()].copy_from_slice(version.as_bytes());
+    block
+}
+
+/// The sections of a file of these encoded keys, with short words where the builder makes them.
+fn contents_of<K: Key, B: Bits>(keys: &[u128], values: &[B], meta: &Meta, with: Grid) -> Vec<Content> {
     let is_wide = meta.layout.split(',').any(|part| part == "wide");
-    let short = if is_wide { None } else { shorten(&keys, K::Word::BYTES) };
-    let contents = match &short {
-        None => contents::<K::Word, V::Bits>(&keys, &values, meta, with, None),
+    let short = if is_wide { None } else { shorten(keys, K::Word::BYTES) };
+    match &short {
+        None => contents::<K::Word, B>(keys, values, meta, with, None),
         Some(short) if short.word_bytes == 4 => {
-            contents::<u32, _>(&short.words, &values, meta, with, Some(short))
+            contents::<u32, _>(&short.words, values, meta, with, Some(short))
         }
-        Some(short) => contents::<u64, _>(&short.words, &values, meta, with, Some(short)),
-    };
-    assemble(block, contents)
+        Some(short) => contents::<u64, _>(&short.words, values, meta, with, Some(short)),
+    }
 }
 
 /// The sections of a file of these words.

@@ -3,7 +3,9 @@
 use super::table::{Field, Numbers, OutputError, TableWriter};
 use crate::message::Message;
 use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array,
+};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_ipc::writer::FileWriter;
@@ -65,6 +67,12 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         }
         (DataType::FixedSizeBinary(_), Numbers::Bytes(strings)) => {
             return Ok(Arc::new(FixedSizeBinaryArray::try_from_iter(strings.iter()).map_err(unfit)?));
+        }
+        (DataType::Boolean, Numbers::U8(numbers)) => {
+            return Ok(Arc::new(BooleanArray::from_iter(numbers.iter().map(|&number| Some(number != 0)))));
+        }
+        (DataType::Boolean, Numbers::U32(numbers)) => {
+            return Ok(Arc::new(BooleanArray::from_iter(numbers.iter().map(|&number| Some(number != 0)))));
         }
         (_, Numbers::Bytes(strings) | Numbers::Utf8(strings)) if strings.data_bytes() > STRINGS_BYTES_MAX => {
             let bytes = strings.data_bytes();

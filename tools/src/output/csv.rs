@@ -69,6 +69,7 @@ fn put_meant(column: &Numbers<'_>, row: usize, form: Form, out: &mut Vec<u8>) {
     match column {
         Numbers::I32(numbers) => form.put(numbers[row].into(), out),
         Numbers::I64(numbers) => form.put(numbers[row], out),
+        Numbers::U8(numbers) => form.put_unsigned(numbers[row].into(), out),
         Numbers::U32(numbers) => form.put_unsigned(numbers[row].into(), out),
         Numbers::U64(numbers) => form.put_unsigned(numbers[row].into(), out),
         Numbers::U128(numbers) => form.put_unsigned(numbers[row], out),

@@ -61,7 +61,8 @@ impl Gathered {
             FieldKind::I64 => Self::I64(Vec::new()),
             FieldKind::F32 => Self::F32(Vec::new()),
             FieldKind::F64 => Self::F64(Vec::new()),
-            FieldKind::Bytes(_) => Self::Bytes(Strings::default()),
+            FieldKind::Fixed(_) | FieldKind::Bytes => Self::Bytes(Strings::default()),
+            FieldKind::Utf8 => Self::Utf8(Strings::default()),
         }
     }
 
@@ -70,7 +71,6 @@ impl Gathered {
         match FieldKind::from_name(&meaning.words) {
             Some(kind) => Self::of(kind),
             None if meaning.words == "u128" => Self::U128(Vec::new()),
-            None if meaning.words == "utf8" => Self::Utf8(Strings::default()),
             None => Self::Bytes(Strings::default()),
         }
     }

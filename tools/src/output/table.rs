@@ -194,7 +194,9 @@ impl Field {
             FieldKind::I64 => DataType::Int64,
             FieldKind::F32 => DataType::Float32,
             FieldKind::F64 => DataType::Float64,
-            FieldKind::Bytes(bytes) => DataType::FixedSizeBinary(bytes.into()),
+            FieldKind::Fixed(bytes) => DataType::FixedSizeBinary(bytes.into()),
+            FieldKind::Bytes => DataType::Binary,
+            FieldKind::Utf8 => DataType::Utf8,
         };
         let logical = pleach_input::logical_type(&field.logical);
         let data_type = logical.filter(|logical| fits(&plain, logical)).unwrap_or(plain);
@@ -221,6 +223,7 @@ fn fits(plain: &DataType, logical: &DataType) -> bool {
         (1..=digits).contains(&precision) && i16::from(scale) <= i16::from(precision)
     };
     match (plain, logical) {
+        (DataType::UInt32 | DataType::UInt8, DataType::Boolean) => true,
         (DataType::Int32, DataType::Date32 | DataType::Time32(Second | Millisecond))
         | (DataType::Int64, DataType::Date64 | DataType::Timestamp(..) | DataType::Duration(_))
         | (DataType::Int64, DataType::Time64(Microsecond | Nanosecond)) => true,
@@ -293,6 +296,9 @@ mod tests {
         assert_eq!(kept("Decimal128(0, 0)"), Some(DataType::Int64));
         assert_eq!(kept("Decimal128(2, 3)"), Some(DataType::Int64));
         assert_eq!(kept("Decimal32(10, 0)"), Some(DataType::Int64));
+        assert_eq!(kept("Boolean"), Some(DataType::Int64));
+        let boolean = Field::new::<u32>("t", "value", "Boolean").map(|field| field.data_type);
+        assert_eq!(boolean, Some(DataType::Boolean));
         assert_eq!(kept("of a later version"), Some(DataType::Int64));
         assert_eq!(Field::new::<()>("t", "value", ""), None);
         assert_eq!(Field::new::<u32>("", "value", "").map(|field| field.name), Some("value".to_owned()));

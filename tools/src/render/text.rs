@@ -232,13 +232,16 @@ fn put_form(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a key or value as a JSON value: a string if it has a logical form.
+/// Appends a key or value as a JSON value: a string if it has a logical form, but booleans are those of JSON.
 pub fn put_meant_json(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     if form.is_none() || matches!(datum, Datum::None) {
         return put_datum_json(datum, out);
     }
     if let Some(Form::Composite(_)) = form {
         return put_datum_json(&Datum::Utf8(composite_text(datum, form).into()), out);
+    }
+    if form == Some(Form::Boolean) {
+        return put_meant(datum, form, out);
     }
     out.push(b'"');
     put_meant(datum, form, out);

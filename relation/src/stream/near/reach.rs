@@ -121,7 +121,8 @@ impl Scale {
             | Logical::Time64(unit)
             | Logical::Timestamp(unit, _)
             | Logical::Duration(unit) => Some(Self::Time(nanoseconds(unit))),
-            Logical::Uuid
+            Logical::Boolean
+            | Logical::Uuid
             | Logical::Ip
             | Logical::Dna2 { .. }
             | Logical::Hex

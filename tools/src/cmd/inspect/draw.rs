@@ -84,7 +84,8 @@ impl Found<'_> {
                     let meant = Meaning::new(field.kind, &field.logical).logical.name();
                     let blank = if meant.is_empty() { "" } else { " " };
                     let shown = printable(&format!("{plain}{blank}{meant}"));
-                    let _ = writeln!(text, "    field   {shown}, from byte {}", record.offset(index));
+                    let end = if field.kind.is_text() { "its end " } else { "" };
+                    let _ = writeln!(text, "    field   {shown}, {end}from byte {}", record.offset(index));
                 }
             }
             None if Record::is_meant(&meta.value_logical) => {
