@@ -5,6 +5,9 @@ use pleach_builder::{BuildOptions, Builder, Column, Silent, Strings};
 use pleach_relation::expr::{Predicate, Projection, Schema, Tuples};
 use pleach_relation::{How, Relation, StreamOptions, join, select_where};
 
+/// A number, a name, and bytes.
+type Named = (u8, String, Vec<u8>);
+
 /// Both sides are records, one with texts and one without, of different lengths, with keys of both.
 #[test]
 fn records_with_texts_are_joined() {
@@ -12,7 +15,7 @@ fn records_with_texts_are_joined() {
     let (left, right, path) =
         (folder.path().join("l.pleach"), folder.path().join("r.pleach"), folder.path().join("j.pleach"));
     let names = |count: usize| vec![format!("a{count}"), String::new(), "é".repeat(count)];
-    let lefts: Vec<(i32, (u8, String, Vec<u8>))> = (0..40)
+    let lefts: Vec<(i32, Named)> = (0..40)
         .map(|at| (at * 2, (at as u8, names(at as usize)[at as usize % 3].clone(), vec![7; at as usize])))
         .collect();
     let rights: Vec<(i32, (f64, u16))> = (0..40).map(|at| (at * 3, (f64::from(at), at as u16))).collect();
