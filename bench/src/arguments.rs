@@ -52,6 +52,8 @@ pub enum BenchWhat {
     Gpu,
     /// Look-ups on a GPU of keys in runs, blocks, bursts and heavy tails
     GpuKeys,
+    /// Floors, ceilings and intervals on a GPU, beside exact look-ups of the same tables
+    GpuNear,
     /// Joins and set operations on a GPU in one pass, beside a copy
     GpuRelation,
     /// Number of batches after which copying a table to a GPU pays

@@ -58,6 +58,7 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
         BenchWhat::GpuKeys => gpu(args, global, "gpu-keys", &[Group::Keys, Group::Structures]),
+        BenchWhat::GpuNear => gpu(args, global, "gpu-near", &[Group::Near]),
         BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
@@ -153,6 +154,7 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     let mut options = match args.what {
         BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
         BenchWhat::GpuKeys => GpuBenchOptions::of_keys(args.quick),
+        BenchWhat::GpuNear => GpuBenchOptions::of_near(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
     if args.structures {

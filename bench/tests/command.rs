@@ -116,7 +116,7 @@ fn without_a_gpu_it_says_so() {
     fails_with(path, &["gpu", "--only", "reuse"], 2, &["bench gpu: --only reuse: use limits, peers"]);
     fails_with(path, &["gpu-reuse", "r.json"], 2, &["bench gpu-reuse: REPORT is for bench plot"]);
     let Err(missing) = pleach_gpu::devices() else { return };
-    for bench in ["gpu", "gpu-keys", "gpu-relation", "gpu-reuse"] {
+    for bench in ["gpu", "gpu-keys", "gpu-near", "gpu-relation", "gpu-reuse"] {
         fails_with(path, &[bench, "--quick"], 8, &["no GPU: ", &missing.to_string()]);
     }
 }

@@ -102,6 +102,18 @@ fn everything_in_one_report() {
     }
     numbers(&report, "keys/spine/u64/3000/bursts/present", &["g_per_s", "of_uniform"]);
     numbers(&report, "keys/spine/u64/3000/bursts/half-absent", &["g_per_s", "of_present"]);
+    for key_type in ["u32", "u64"] {
+        for (group, kinds) in
+            [("near", &["floor", "ceiling", "nearest"][..]), ("near-interval", &["floor", "interval"])]
+        {
+            for kind in kinds {
+                for queries in ["present", "half-absent", "sorted"] {
+                    let name = format!("{group}/{kind}/{key_type}/3000/{queries}");
+                    numbers(&report, &name, &["g_per_s", "of_get", "compared"]);
+                }
+            }
+        }
+    }
     for place in ["device", "hybrid"] {
         numbers(&report, &format!("auto/{place}/u64/500/2^5/random"), &["us", "best_us", "of_best"]);
     }

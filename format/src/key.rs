@@ -188,7 +188,7 @@ impl Bits for () {
 /// Floats are in total order, but NaN is not a valid key: the builder rejects it, and a look-up of it finds
 /// nothing. -0.0 is the same key as 0.0.
 pub trait Key:
-    Copy + Debug + Default + PartialOrd + Send + Sync + IntoBytes + Immutable + Sealed + 'static
+    Copy + Debug + Default + PartialOrd + Send + Sync + FromBytes + IntoBytes + Immutable + Sealed + 'static
 {
     /// Its encoded form.
     type Word: Word;

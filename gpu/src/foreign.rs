@@ -7,10 +7,11 @@
 use crate::algorithm::Algorithm;
 use crate::kernel::{Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
+use crate::near::{NearBuffers, Wanted};
 use crate::resident::grid;
 use crate::table::{Answers, Presence};
 use crate::{GpuError, GpuTable, Stream};
-use pleach::{KeyType, ValueType};
+use pleach::{KeyType, Near, ValueType};
 
 /// Threads per block.
 const THREADS: u32 = 256;
@@ -167,6 +168,28 @@ impl Lane {
     }
 }
 
+/// What a batch looks up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LookUp {
+    /// Keys: their first tuples.
+    #[default]
+    Keys,
+    /// The tuples near keys.
+    Near(Near),
+    /// The intervals that hold keys.
+    Intervals,
+}
+
+impl LookUp {
+    fn wanted(self) -> Option<Wanted> {
+        match self {
+            Self::Keys => None,
+            Self::Near(near) => Some(Wanted::Near(near)),
+            Self::Intervals => Some(Wanted::Interval),
+        }
+    }
+}
+
 /// A batch in arrays of another library. An address of 0 means that this answer is not wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Foreign {
@@ -184,8 +207,12 @@ pub struct Foreign {
     pub missing: Option<u64>,
     /// Address of a byte for each key, aligned to 8: 1 if it was found, else 0.
     pub found: u64,
-    /// Address of the rank of each key's lower bound, 8 bytes each.
+    /// Address of the rank of each key's lower bound, 8 bytes each; or of its tuple, all bits set if there is none.
     pub ranks: u64,
+    /// What is looked up.
+    pub look_up: LookUp,
+    /// Address of the keys of tuples, of the file's type; only of tuples near keys, and of intervals.
+    pub tuple_keys: u64,
 }
 
 /// Addresses of the parts of the scratch memory, and its length in bytes.
@@ -242,11 +269,13 @@ impl GpuTable<'_> {
         batch: &Foreign,
         (scratch, scratch_bytes): (u64, u64),
     ) -> Result<(), GpuError> {
-        let index = self.index();
         self.check_lane(batch)?;
         let parts = self.parts(batch, scratch);
         if scratch_bytes < parts.bytes {
             return Err(GpuError::Buffer { name: "scratch", needed: parts.bytes, found: scratch_bytes });
+        }
+        if batch.look_up == LookUp::Intervals {
+            self.check_interval_on()?;
         }
         if batch.count == 0 {
             return Ok(());
@@ -279,6 +308,20 @@ impl GpuTable<'_> {
         // SAFETY: the part of the scratch memory has a bit for each key, in whole words.
         let present = unsafe { DeviceBuffer::from_raw(gpu, parts.present, count.div_ceil(32) * 4) };
         let ranks = buffer(batch.ranks, 8);
+        if let Some(wanted) = batch.look_up.wanted() {
+            // SAFETY: the caller guarantees the array, and the others, of which these are.
+            return unsafe {
+                let keys = buffer(batch.tuple_keys, geometry.key_bytes as u64);
+                let buffers = NearBuffers {
+                    ranks: (batch.ranks != 0).then_some(&ranks),
+                    keys: (batch.tuple_keys != 0).then_some(&keys),
+                    values: (batch.values != 0).then_some(&values),
+                    present: Some(&present),
+                    rank_bytes: 8,
+                };
+                self.near_foreign(stream, batch, wanted, &queries, buffers, &parts)
+            };
+        }
         let algorithm = self.recordable(stream, count)?;
         // Where the search can, it writes the bytes itself, and nothing is left to do.
         if parts.words == 0 && parts.narrow == 0 && batch.missing.is_none() && batch.ranks == 0 {
@@ -306,8 +349,59 @@ impl GpuTable<'_> {
         if batch.ranks != 0 || !wants_present {
             return Ok(());
         }
+        // SAFETY: the caller guarantees the arrays; the parts are those of the search.
+        unsafe { self.answer_foreign(stream, instance, batch, &parts) }
+    }
+
+    /// Queues a batch of tuples near keys, as [`GpuTable::get_foreign`] does.
+    ///
+    /// # Safety
+    /// As [`GpuTable::get_foreign`], with the queries, the buffers of the answers and the parts of the scratch memory.
+    unsafe fn near_foreign(
+        &self,
+        stream: &Stream,
+        batch: &Foreign,
+        wanted: Wanted,
+        queries: &DeviceBuffer,
+        buffers: NearBuffers<'_>,
+        parts: &Parts,
+    ) -> Result<(), GpuError> {
+        let (count, geometry) = (batch.count, self.geometry());
+        let algorithm = self.recordable_near(stream, wanted, count)?;
+        let is_plain = parts.narrow == 0 && batch.missing.is_none();
+        // Where the search can, it writes the bytes itself, and nothing is left to do.
+        let writes_bytes = is_plain && self.writes_near_bytes(wanted, count)?;
+        let wants_present = batch.found != 0 || !is_plain;
+        // SAFETY: the caller guarantees a byte for each key, where they are wanted.
+        let found = unsafe { DeviceBuffer::from_raw(self.gpu(), batch.found, count) };
+        let present = if writes_bytes { Some(&found) } else { buffers.present };
+        let buffers = NearBuffers { present: present.filter(|_| wants_present), ..buffers };
+        let form = if writes_bytes { Presence::Bytes } else { Presence::Bits };
+        // What is queued uses only what the caller keeps.
+        let _queued = self.start_near(stream, algorithm, wanted, (queries, count), (buffers, form))?;
+        if writes_bytes || !wants_present {
+            return Ok(());
+        }
+        // Numbers that are no keys were refused: only NaN is a miss, and has a place above all numbers.
+        let parts = Parts { misses: 0, ..*parts };
+        let instance = Instance::new(&FOREIGN, geometry.key_bytes as u8, geometry.value_bytes as u8);
+        // SAFETY: the caller guarantees the arrays; the parts are those of the search.
+        unsafe { self.answer_foreign(stream, instance, batch, &parts) }
+    }
+
+    /// Queues writing what the search did not: presence as bytes, wide values, and values of missing keys.
+    ///
+    /// # Safety
+    /// As [`GpuTable::get_foreign`], with the parts of the scratch memory.
+    unsafe fn answer_foreign(
+        &self,
+        stream: &Stream,
+        instance: Instance,
+        batch: &Foreign,
+        parts: &Parts,
+    ) -> Result<(), GpuError> {
         let replaces = batch.missing.is_some() || parts.misses != 0;
-        let is_signed = index.value_type() == ValueType::I32;
+        let is_signed = self.index().value_type() == ValueType::I32;
         let form = [(parts.narrow != 0, WIDE), (is_signed, SIGNED), (replaces, REPLACE)];
         let all = ForeignAnswers {
             present: parts.present,
@@ -315,13 +409,14 @@ impl GpuTable<'_> {
             narrow: parts.narrow,
             values: batch.values,
             found: batch.found,
-            count,
+            count: batch.count,
             missing: batch.missing.unwrap_or(0),
             form: form.iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum(),
             unused: 0,
         };
+        let shape = grid(self.gpu(), instance, "foreign_answers", THREADS, 0, batch.count)?;
         // SAFETY: the caller guarantees the arrays; the parts are those of the search.
-        unsafe { foreign_answers(stream, instance, shape("foreign_answers", count)?, &all) }
+        unsafe { foreign_answers(stream, instance, shape, &all) }
     }
 
     /// Checks that numbers of the batch's type can be keys and, where ranks are wanted, that all of them are.
@@ -334,8 +429,8 @@ impl GpuTable<'_> {
         let Some(lane) = batch.lane else { return Ok(()) };
         let advice = match lane.is_float() && key_type != KeyType::F64 {
             true => "convert them, as no float is an integer key",
-            false if batch.ranks != 0 && !lane.fits(key_type) => {
-                "convert them to that type, as ranks of numbers that are no keys are not searched for here"
+            false if (batch.ranks != 0 || batch.look_up != LookUp::Keys) && !lane.fits(key_type) => {
+                "convert them to that type, as numbers that are no keys have no place among keys here"
             }
             false => return Ok(()),
         };
@@ -351,7 +446,22 @@ impl GpuTable<'_> {
         Ok(Algorithm::Auto)
     }
 
-    /// Makes the structures and loads the kernels of [`GpuTable::get_foreign`], which a recording cannot do. Blocks.
+    /// Returns the algorithm for a batch of tuples near keys on a stream, as [`GpuTable::recordable`] does.
+    fn recordable_near(&self, stream: &Stream, wanted: Wanted, count: u64) -> Result<Algorithm, GpuError> {
+        if !stream.is_recording()? {
+            return Ok(Algorithm::Auto);
+        }
+        // Its image cannot be made while work is recorded.
+        let Some(is_recordable) = self.is_near_recordable(wanted.near(), count) else {
+            return Err(
+                Algorithm::Auto.refused("the first batch of a kind cannot be recorded: run one before")
+            );
+        };
+        Ok(if is_recordable { Algorithm::Auto } else { Algorithm::Spine })
+    }
+
+    /// Makes the structures and loads the kernels of [`GpuTable::get_foreign`], which a recording cannot do, but for
+    /// look-ups of other kinds than [`LookUp::Keys`]: their first batch makes what they need. Blocks.
     ///
     /// # Errors
     /// Those of [`GpuTable::search_on`].

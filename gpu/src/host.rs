@@ -11,6 +11,8 @@
 //! A small batch is not copied at all: the kernel reads the queries from pinned host memory and writes the
 //! answers there, which saves the latency of two copies.
 
+use crate::algorithm::Algorithm;
+use crate::algorithm::near::{NearArguments, NearSearch};
 use crate::algorithm::search::Search;
 use crate::kernel::Batch;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
@@ -33,6 +35,10 @@ const CORES_MAX: usize = 16;
 /// Maximum number of queries that the kernel reads from host memory.
 pub(crate) const SMALL_MAX: usize = 1 << 14;
 
+/// Maximum bytes of a query, and of an answer: a rank, a key and a value.
+const WORD_BYTES_MAX: usize = 16;
+const ANSWER_BYTES_MAX: usize = 8 + WORD_BYTES_MAX + 8;
+
 /// Kind of answer requested for each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -40,14 +46,49 @@ pub(crate) enum Asked {
     Values(usize),
     /// Ranks of 8 bytes.
     Ranks,
+    /// Parts of a tuple, and presence.
+    Tuples(Parts),
 }
 
-impl Asked {
-    /// Returns the bytes per answer, without presence.
-    fn bytes(self) -> usize {
+/// Parts of tuples that are requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) ranks: bool,
+    pub(crate) keys: bool,
+    /// Bytes of a value; 0 if it is not requested.
+    pub(crate) value_bytes: usize,
+}
+
+/// A search for a kind of answers.
+pub(crate) enum Searched<'a> {
+    /// For values, presence or ranks.
+    Get(&'a dyn Search),
+    /// For tuples near queries, or for floors of intervals that hold their queries.
+    Near { search: &'a NearSearch, algorithm: Algorithm, is_interval: bool },
+}
+
+impl Searched<'_> {
+    /// Queues a batch; keys of tuples go to address `keys`.
+    ///
+    /// # Safety
+    /// As [`Search::search`], and as [`NearSearch::search`] for the keys.
+    unsafe fn queue(&self, stream: &Stream, batch: &Batch, keys: u64) -> Result<(), GpuError> {
+        // SAFETY: the caller guarantees the batch, its buffers and the keys.
+        unsafe {
+            match *self {
+                Self::Get(search) => search.search(stream, batch),
+                Self::Near { search, algorithm, is_interval } => {
+                    let near = NearArguments { keys, is_interval: is_interval.into(), unused: 0 };
+                    search.search(stream, algorithm, batch, &near)
+                }
+            }
+        }
+    }
+
+    fn wants_zeroed_present(&self) -> bool {
         match self {
-            Self::Values(bytes) => bytes,
-            Self::Ranks => 8,
+            Self::Get(search) => search.wants_zeroed_present(),
+            Self::Near { .. } => false,
         }
     }
 }
@@ -61,16 +102,54 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    fn batch(self, queries: u64, count: usize, answers: u64, present: u64) -> Batch {
-        let (values, value_bytes, ranks) = match self.asked {
-            Asked::Values(0) => (0, 0, 0),
-            Asked::Values(bytes) => (answers, bytes as u16, 0),
-            Asked::Ranks => (0, 0, answers),
+    /// Returns the bytes per answer of each array of answers: values or ranks; or ranks, keys and values.
+    fn each(self) -> [usize; 3] {
+        match self.asked {
+            Asked::Values(bytes) => [bytes, 0, 0],
+            Asked::Ranks => [8, 0, 0],
+            Asked::Tuples(Parts { ranks, keys, value_bytes }) => {
+                [if ranks { 8 } else { 0 }, if keys { self.word_bytes } else { 0 }, value_bytes]
+            }
+        }
+    }
+
+    /// Returns the bytes per answer, without presence.
+    fn bytes(self) -> usize {
+        self.each().iter().sum()
+    }
+
+    /// Returns where the arrays of `count` answers begin: those of long elements first, so that all are aligned.
+    fn starts(self, count: usize) -> [usize; 3] {
+        let each = self.each();
+        std::array::from_fn(|array| {
+            let is_before =
+                |other: usize| each[other] > each[array] || (each[other] == each[array] && other < array);
+            (0..3).filter(|&other| is_before(other)).map(|other| each[other] * count).sum()
+        })
+    }
+
+    /// Returns the batch with these addresses, and the address of the keys of tuples.
+    fn batch(self, queries: u64, count: usize, answers: u64, present: u64) -> (Batch, u64) {
+        let (each, starts) = (self.each(), self.starts(count));
+        let at = |array: usize| if each[array] == 0 { 0 } else { answers + starts[array] as u64 };
+        let (values, value_bytes, ranks, keys) = match self.asked {
+            Asked::Values(bytes) => (at(0), bytes as u16, 0, 0),
+            Asked::Ranks => (0, 0, at(0), 0),
+            Asked::Tuples(parts) => (at(2), parts.value_bytes as u16, at(0), at(1)),
         };
         let present = if self.asked == Asked::Ranks { 0 } else { present };
         let (count, kind) = (count as u64, self.kind);
         let (present_bytes, rank_bytes) = (0, 8);
-        Batch { queries, count, values, present, ranks, kind, present_bytes, rank_bytes, value_bytes }
+        let batch =
+            Batch { queries, count, values, present, ranks, kind, present_bytes, rank_bytes, value_bytes };
+        (batch, keys)
+    }
+
+    /// Copies the arrays of answers out of the memory where a chunk's lie together.
+    fn split(self, count: usize, from: &[u8], answers: &mut [&mut [u8]; 3]) {
+        for ((to, start), bytes) in answers.iter_mut().zip(self.starts(count)).zip(self.each()) {
+            to.copy_from_slice(&from[start..start + count * bytes]);
+        }
     }
 }
 
@@ -102,7 +181,7 @@ struct Staged {
 
 impl Slot {
     fn new(gpu: &Gpu, form: Form, chunk: usize, is_staged: bool) -> Result<Self, GpuError> {
-        let sizes = [chunk * form.word_bytes, chunk * form.asked.bytes(), bitmap_bytes(chunk)];
+        let sizes = [chunk * form.word_bytes, chunk * form.bytes(), bitmap_bytes(chunk)];
         let staged = if is_staged {
             Some(Staged {
                 queries: PinnedBuffer::new(gpu, sizes[0])?,
@@ -130,13 +209,14 @@ impl Slot {
     /// waited for.
     unsafe fn queue(
         &self,
-        search: &dyn Search,
+        search: &Searched<'_>,
         form: Form,
         count: usize,
         [queries, answers, present]: [*mut u8; 3],
     ) -> Result<(), GpuError> {
         let (driver, stream) = (self.stream.gpu().driver(), self.stream.handle());
-        let batch = form.batch(self.queries.address(), count, self.answers.address(), self.present.address());
+        let (batch, keys) =
+            form.batch(self.queries.address(), count, self.answers.address(), self.present.address());
         // SAFETY: the slot was allocated for a whole chunk; the caller guarantees the memory at `queries`,
         // `answers` and `present`.
         unsafe {
@@ -144,9 +224,8 @@ impl Slot {
             if batch.present != 0 && (search.wants_zeroed_present() || !count.is_multiple_of(64)) {
                 driver.fill(stream, batch.present, 0, bitmap_bytes(count))?;
             }
-            search.search(&self.stream, &batch)?;
-            let bytes =
-                [count * form.asked.bytes(), if batch.present == 0 { 0 } else { bitmap_bytes(count) }];
+            search.queue(&self.stream, &batch, keys)?;
+            let bytes = [count * form.bytes(), if batch.present == 0 { 0 } else { bitmap_bytes(count) }];
             let at_once =
                 bytes[0] as u64 == self.answers.bytes() && answers.wrapping_add(bytes[0]) == present;
             if at_once && bytes[1] > 0 {
@@ -167,7 +246,8 @@ impl Slot {
 /// The slots of a table, made at their first use and kept for batches of the same form.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    form: Option<Asked>,
+    /// Bytes per answer of these slots.
+    answer_bytes: usize,
     /// Queries per chunk of these slots.
     chunk: usize,
     slots: Vec<Slot>,
@@ -182,12 +262,12 @@ impl Slots {
         let chunk = share.next_power_of_two();
         let chunks = count.div_ceil(chunk);
         let slots = chunks.min(cores) * CORE_SLOTS;
-        if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
+        if self.answer_bytes != form.bytes() || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
             for _ in 0..slots {
                 self.slots.push(Slot::new(gpu, form, chunk, true)?);
             }
-            (self.form, self.chunk) = (Some(form.asked), chunk);
+            (self.answer_bytes, self.chunk) = (form.bytes(), chunk);
         }
         Ok((&mut self.slots, chunk))
     }
@@ -196,10 +276,10 @@ impl Slots {
     pub(crate) fn search(
         &mut self,
         gpu: &Gpu,
-        search: &dyn Search,
+        search: &Searched<'_>,
         form: Form,
         queries: &[u8],
-        answers: &mut [u8],
+        answers: [&mut [u8]; 3],
         present: &mut [u8],
     ) -> Result<(), GpuError> {
         let count = queries.len() / form.word_bytes;
@@ -224,14 +304,14 @@ impl Slots {
     fn search_small(
         &mut self,
         gpu: &Gpu,
-        search: &dyn Search,
+        search: &Searched<'_>,
         form: Form,
         queries: &[u8],
-        answers: &mut [u8],
+        answers: [&mut [u8]; 3],
         present: &mut [u8],
     ) -> Result<(), GpuError> {
-        let answers_at = SMALL_MAX * 16;
-        let present_at = answers_at + SMALL_MAX * 8;
+        let answers_at = SMALL_MAX * WORD_BYTES_MAX;
+        let present_at = answers_at + SMALL_MAX * ANSWER_BYTES_MAX;
         if self.small.is_none() {
             let bytes = present_at + bitmap_bytes(SMALL_MAX);
             self.small = Some((Stream::new(gpu)?, PinnedBuffer::new(gpu, bytes)?));
@@ -239,17 +319,19 @@ impl Slots {
         let Some((stream, pinned)) = &mut self.small else { return Ok(()) };
         let count = queries.len() / form.word_bytes;
         let address = pinned.address();
-        let batch = form.batch(address, count, address + answers_at as u64, address + present_at as u64);
+        let (batch, keys) =
+            form.batch(address, count, address + answers_at as u64, address + present_at as u64);
         let bytes = pinned.as_mut_bytes();
         bytes[..queries.len()].copy_from_slice(queries);
         bytes[present_at..present_at + bitmap_bytes(count)].fill(0);
         // SAFETY: the pinned memory holds a small batch of any form, and lives until the stream was waited
         // for.
-        let queued = unsafe { search.search(stream, &batch) };
+        let queued = unsafe { search.queue(stream, &batch, keys) };
         stream.synchronize()?;
         queued?;
         let bytes = pinned.as_bytes();
-        answers.copy_from_slice(&bytes[answers_at..answers_at + answers.len()]);
+        let mut answers = answers;
+        form.split(count, &bytes[answers_at..present_at], &mut answers);
         present.copy_from_slice(&bytes[present_at..present_at + present.len()]);
         Ok(())
     }
@@ -258,7 +340,7 @@ impl Slots {
 /// Queries of a chunk, and the places of its answers, as bytes.
 struct Chunk<'a> {
     queries: &'a [u8],
-    answers: &'a mut [u8],
+    answers: [&'a mut [u8]; 3],
     present: &'a mut [u8],
 }
 
@@ -268,7 +350,7 @@ impl<'a> Chunk<'a> {
         form: Form,
         chunk: usize,
         queries: &'a [u8],
-        mut answers: &'a mut [u8],
+        mut answers: [&'a mut [u8]; 3],
         mut present: &'a mut [u8],
     ) -> Vec<Self> {
         let make = |queries: &'a [u8]| {
@@ -276,7 +358,9 @@ impl<'a> Chunk<'a> {
             let bits = bitmap_bytes(count).min(present.len());
             Self {
                 queries,
-                answers: answers.split_off_mut(..count * form.asked.bytes()).unwrap_or_default(),
+                answers: std::array::from_fn(|array| {
+                    answers[array].split_off_mut(..count * form.each()[array]).unwrap_or_default()
+                }),
                 present: present.split_off_mut(..bits).unwrap_or_default(),
             }
         };
@@ -287,7 +371,7 @@ impl<'a> Chunk<'a> {
 /// Searches chunks through staged slots, [`CORE_SLOTS`] for each of several cores, which work in parallel.
 fn on_cores(
     slots: &mut [Slot],
-    search: &dyn Search,
+    search: &Searched<'_>,
     form: Form,
     chunks: Vec<Chunk<'_>>,
 ) -> Result<(), GpuError> {
@@ -307,7 +391,7 @@ fn on_cores(
 /// Searches chunks through a core's slots in turn.
 fn in_turn(
     slots: &mut [Slot],
-    search: &dyn Search,
+    search: &Searched<'_>,
     form: Form,
     chunks: Vec<Chunk<'_>>,
 ) -> Result<(), GpuError> {
@@ -317,10 +401,10 @@ fn in_turn(
         let at = turn % slots.len();
         let slot = &mut slots[at];
         let Some(staged) = &mut slot.staged else { continue };
-        if let Some(chunk) = before[at].take() {
+        if let Some(mut chunk) = before[at].take() {
             staged.arrived.wait()?;
             let (answers, present) = staged.answers.as_bytes().split_at(staged.present_at);
-            chunk.answers.copy_from_slice(&answers[..chunk.answers.len()]);
+            form.split(chunk.queries.len() / form.word_bytes, answers, &mut chunk.answers);
             chunk.present.copy_from_slice(&present[..chunk.present.len()]);
         }
         let Some(chunk) = next else { continue };
@@ -389,7 +473,7 @@ impl PinnedSlots {
     pub(crate) unsafe fn queue(
         &self,
         last: &Stream,
-        search: &dyn Search,
+        search: &Searched<'_>,
         batch: &PinnedBatch,
     ) -> Result<(), GpuError> {
         let form = self.form;
@@ -398,7 +482,7 @@ impl PinnedSlots {
             let count = CHUNK.min(batch.count - first);
             let places = [
                 batch.keys.host().wrapping_add(first * form.word_bytes),
-                batch.values.host().wrapping_add(first * form.asked.bytes()),
+                batch.values.host().wrapping_add(first * form.bytes()),
                 batch.present.host().wrapping_add(first / 8),
             ];
             // SAFETY: the caller guarantees that the buffers hold the batch, and the places are inside it.

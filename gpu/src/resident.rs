@@ -178,6 +178,12 @@ impl Resident {
         }))
     }
 
+    /// Returns the smallest and the largest word, of the table read backwards with inverted words if mirrored.
+    pub(crate) fn ends(&self, is_mirrored: bool) -> (u128, u128) {
+        let all = u128::MAX >> (128 - 8 * u32::from(self.word_bytes));
+        if is_mirrored { (all ^ self.high, all ^ self.low) } else { (self.low, self.high) }
+    }
+
     /// Makes a section of the table's file readable by the device, as it lies, where the table's residence
     /// places structures.
     pub(crate) fn section(

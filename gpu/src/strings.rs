@@ -11,7 +11,7 @@ use crate::algorithm::Algorithm;
 use crate::host::Asked;
 use crate::table::{as_mut_bytes, first_of};
 use crate::{GpuError, GpuTable};
-use pleach::{Mask, Queries, Value};
+use pleach::{Mask, Near, Queries, Value};
 use pleach_format::key::Bits;
 use pleach_format::mask::{Chunk, Place};
 use rayon::prelude::*;
@@ -88,6 +88,38 @@ impl GpuTable<'_> {
             }
         }
         Ok(present.iter().map(|word| word.count_ones() as usize).sum())
+    }
+
+    /// Finds the ranks of the tuples near byte keys, as [`pleach::Strings::near_batch`] does, from lower bounds.
+    /// Returns the number of keys that have one; the rank of others is [`u64::MAX`].
+    ///
+    /// # Errors
+    /// As [`GpuTable::get_strings_by`].
+    pub fn near_strings_by<Q: Queries + Sync + ?Sized>(
+        &self,
+        algorithm: Algorithm,
+        near: Near,
+        keys: &Q,
+        ranks: &mut [u64],
+    ) -> Result<usize, GpuError> {
+        let ranks = first_of("ranks", keys.len(), ranks)?;
+        if near == Near::Ceiling {
+            self.lower_bound_strings_by(algorithm, keys, ranks)?;
+        } else {
+            // The smallest string above another is the one with a zero byte more.
+            let next = |at: usize| [keys.get(at), &[0]].concat();
+            let nexts: Vec<Vec<u8>> = (0..keys.len()).into_par_iter().map(next).collect();
+            self.lower_bound_strings_by(algorithm, &nexts, ranks)?;
+            ranks.iter_mut().for_each(|rank| *rank = rank.wrapping_sub(1));
+        }
+        let tuples = self.index().len();
+        let mut found = 0;
+        for rank in ranks {
+            let is_there = *rank < tuples;
+            *rank = if is_there { *rank } else { u64::MAX };
+            found += usize::from(is_there);
+        }
+        Ok(found)
     }
 
     /// Returns the ranks of the lower bounds of byte keys, as [`pleach::Strings::lower_bound_batch`] does.

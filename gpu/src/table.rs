@@ -7,17 +7,19 @@ use crate::algorithm::fast::Fast;
 use crate::algorithm::fast_section::FastSection;
 use crate::algorithm::harmonia::Harmonia;
 use crate::algorithm::hybrid::Hybrid;
+use crate::algorithm::imaged::Imaged;
+use crate::algorithm::near::NearSearch;
 use crate::algorithm::search::Search;
 use crate::algorithm::spine::Spine;
 use crate::algorithm::sweep::Sweep;
 use crate::algorithm::{Algorithm, SectionTree};
-use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
+use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Searched, Slots, bitmap_bytes};
 use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::pending::Pending;
 use crate::resident::{self, Residence, Resident};
 use crate::{Gpu, GpuError, Stream};
-use pleach::{Index, Key, KeyType, ReadError, Value};
+use pleach::{Index, Key, KeyType, Near, ReadError, Value};
 use pleach_format::LineGeometry;
 use pleach_format::key::Bits;
 use std::collections::HashMap;
@@ -59,7 +61,14 @@ impl Deref for Held<'_> {
 }
 
 /// A structure and the tuple lines below it, which queued work uses.
-type Used = (Arc<dyn Search>, Arc<Resident>);
+pub(crate) type Used = (Structure, Arc<Resident>);
+
+/// A structure that queued work uses.
+#[expect(dead_code, reason = "it is kept, and not read")]
+pub(crate) enum Structure {
+    Search(Arc<dyn Search>),
+    Near(Arc<NearSearch>),
+}
 
 /// Form of the presence of a batch's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,23 +91,59 @@ impl Presence {
 /// Resources kept alive by queued work.
 pub(crate) struct Queued {
     pub(crate) kept: Vec<DeviceBuffer>,
-    used: Option<Used>,
+    pub(crate) used: Option<Used>,
 }
 
-/// Structures made so far, and the image that several of them share.
+/// Structures made so far, and the images that several of them share.
 #[derive(Debug, Default)]
 struct Searches {
     made: HashMap<Algorithm, Arc<dyn Search>>,
+    near: HashMap<Near, Arc<NearSearch>>,
+    /// The image, and the mirrored one.
+    images: [Option<Arc<Imaged>>; 2],
     spine: Option<Arc<Spine>>,
     hybrid: Option<Arc<Hybrid>>,
 }
 
 impl Searches {
+    fn image(
+        &mut self,
+        stream: &Stream,
+        resident: &Resident,
+        is_mirrored: bool,
+    ) -> Result<Arc<Imaged>, GpuError> {
+        let place = &mut self.images[usize::from(is_mirrored)];
+        if let Some(image) = place {
+            return Ok(Arc::clone(image));
+        }
+        Ok(Arc::clone(place.insert(Arc::new(Imaged::new(stream, resident, is_mirrored)?))))
+    }
+
+    fn near(
+        &mut self,
+        stream: &Stream,
+        resident: &Resident,
+        near: Near,
+    ) -> Result<Arc<NearSearch>, GpuError> {
+        if let Some(search) = self.near.get(&near) {
+            return Ok(Arc::clone(search));
+        }
+        let image = self.image(stream, resident, NearSearch::is_mirrored(near))?;
+        let hybrid = match resident.residence {
+            Residence::Hybrid => Some(self.hybrid(stream, resident)?),
+            _ => None,
+        };
+        let search = Arc::new(NearSearch::new(resident, image, hybrid, near)?);
+        self.near.insert(near, Arc::clone(&search));
+        Ok(search)
+    }
+
     fn spine(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Spine>, GpuError> {
         if let Some(spine) = &self.spine {
             return Ok(Arc::clone(spine));
         }
-        Ok(Arc::clone(self.spine.insert(Arc::new(Spine::new(stream, resident)?))))
+        let image = self.image(stream, resident, false)?;
+        Ok(Arc::clone(self.spine.insert(Arc::new(Spine::new(resident, image)?))))
     }
 
     fn hybrid(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Hybrid>, GpuError> {
@@ -195,13 +240,29 @@ impl<'a> GpuTable<'a> {
     }
 
     /// Returns the tuple lines; `None` for a table without tuples.
-    pub(crate) fn resident(&self) -> Option<&Resident> {
-        self.resident.as_deref()
+    pub(crate) fn resident(&self) -> Option<&Arc<Resident>> {
+        self.resident.as_ref()
     }
 
     /// Returns the stream used by calls that block.
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// Returns the search for tuples near queries, made at its first use.
+    pub(crate) fn near(&self, resident: &Resident, near: Near) -> Result<Arc<NearSearch>, GpuError> {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        searches.near(&self.stream, resident, near)
+    }
+
+    /// Returns true if a batch of tuples near queries, searched by [`Algorithm::Auto`], can be recorded; `None` if the
+    /// search is not made yet.
+    pub(crate) fn is_near_recordable(&self, near: Near, count: u64) -> Option<bool> {
+        if self.resident.is_none() {
+            return Some(true);
+        }
+        let searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        searches.near.get(&near).map(|search| search.is_recordable(Algorithm::Auto, count))
     }
 
     /// Returns the structure of an algorithm, made at its first use.
@@ -229,14 +290,15 @@ impl<'a> GpuTable<'a> {
             }
             Algorithm::Auto if resident.residence == Residence::Hybrid => {
                 let hybrid = searches.hybrid(stream, resident)?;
-                Arc::new(Auto::new(resident, searches.spine(stream, resident)?, hybrid)?)
+                let spine = searches.spine(stream, resident)?;
+                Arc::new(Auto::new(resident, &spine, hybrid)?)
             }
             Algorithm::Auto if resident.residence == Residence::Device => {
                 let spine = searches.spine(stream, resident)?;
-                Arc::new(Auto::new(resident, Arc::clone(&spine), spine)?)
+                Arc::new(Auto::new(resident, &spine, Arc::<Spine>::clone(&spine))?)
             }
             Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
-            Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
+            Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.image(stream, resident, false)?)?),
             Algorithm::Binary => Arc::new(Binary::new(stream, resident)?),
             Algorithm::Section(SectionTree::Fast) => {
                 Arc::new(FastSection::new(&self.index, stream, resident)?)
@@ -285,13 +347,15 @@ impl<'a> GpuTable<'a> {
         Ok(self.search(resident, algorithm)?.lanes(queries))
     }
 
-    /// Frees the structure of an algorithm.
+    /// Frees the structure of an algorithm; of [`Algorithm::Auto`] or [`Algorithm::Spine`], those of
+    /// [`GpuTable::prepare_near`], too.
     pub fn release(&self, algorithm: Algorithm) {
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         searches.made.remove(&algorithm);
         if matches!(algorithm, Algorithm::Spine | Algorithm::Auto) {
             searches.made.remove(&Algorithm::Auto);
-            (searches.hybrid, searches.spine) = (None, None);
+            (searches.hybrid, searches.spine, searches.images) = (None, None, [None, None]);
+            searches.near.clear();
         }
     }
 
@@ -370,6 +434,18 @@ impl<'a> GpuTable<'a> {
         (answers, form): (Answers<'_>, Presence),
         numbers: Option<&DeviceBuffer>,
     ) -> Result<Queued, GpuError> {
+        let (batch, kept) = self.checked(queries, count, (answers, form))?;
+        let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers, numbers)? };
+        Ok(Queued { kept, used })
+    }
+
+    /// Checks the buffers of a batch. Returns the batch, and clones of the buffers.
+    pub(crate) fn checked(
+        &self,
+        queries: &DeviceBuffer,
+        count: u64,
+        (answers, form): (Answers<'_>, Presence),
+    ) -> Result<(Batch, Vec<DeviceBuffer>), GpuError> {
         let header = self.index.header();
         let geometry = self.geometry();
         let (word_bytes, value_bytes) = (geometry.key_bytes as u64, geometry.value_bytes as u64);
@@ -397,8 +473,7 @@ impl<'a> GpuTable<'a> {
             rank_bytes: rank_bytes as u16,
             value_bytes: value_bytes as u16,
         };
-        let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers, numbers)? };
-        Ok(Queued { kept, used })
+        Ok((batch, kept))
     }
 
     /// Queues a batch of at least one query. Returns the resources that its work uses.
@@ -434,7 +509,7 @@ impl<'a> GpuTable<'a> {
                 None => search.search(stream, batch),
             }
         }?;
-        Ok(Some((search, Arc::clone(resident))))
+        Ok(Some((Structure::Search(search), Arc::clone(resident))))
     }
 
     /// Returns the layout of the lines on the device, whose words are those of queries.
@@ -477,8 +552,20 @@ impl<'a> GpuTable<'a> {
             return Ok(());
         };
         let search = self.search(resident, algorithm)?;
+        self.searched(&Searched::Get(&*search), asked, queries, [answers, &mut [], &mut []], present)
+    }
+
+    /// Searches a batch in ordinary slices, as bytes, by any kind of search.
+    pub(crate) fn searched(
+        &self,
+        search: &Searched<'_>,
+        asked: Asked,
+        queries: &[u8],
+        answers: [&mut [u8]; 3],
+        present: &mut [u8],
+    ) -> Result<(), GpuError> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.search(self.gpu(), &*search, self.form(asked), queries, answers, present)
+        slots.search(self.gpu(), search, self.form(asked), queries, answers, present)
     }
 
     /// Queues a batch in pinned host memory, which holds the queries and room for the answers. Returns the
@@ -517,7 +604,7 @@ impl<'a> GpuTable<'a> {
             PinnedSlots::take(&self.pool, self.gpu(), self.form(Asked::Values(geometry.value_bytes)))?;
         // SAFETY: the lengths were compared above. `Pending` keeps the buffers and the structure; if queueing
         // fails, the stream is waited for here.
-        let queued = unsafe { slots.queue(&stream, &*search, &batch) };
+        let queued = unsafe { slots.queue(&stream, &Searched::Get(&*search), &batch) };
         if let Err(error) = queued {
             let _ = stream.synchronize();
             return Err(error);

@@ -99,6 +99,25 @@ fn byte_keys_are_searched() {
 }
 
 #[test]
+fn tuples_near_keys_and_intervals_are_found() {
+    if gpu().is_none() {
+        return;
+    }
+    for (lowest, top_max) in [
+        (None, None),
+        (Some(Lowest::Codes16), Some(3)),
+        (Some(Lowest::Codes8), Some(3)),
+        (Some(Lowest::Codes32), Some(3)),
+    ] {
+        let options = GpuOptions { lowest, top_max, sampled_min: Some(200), ..GpuOptions::default() };
+        let gpu = Gpu::with_options(0, options).expect("opened above");
+        suite::near::edges(&gpu, 300);
+        suite::near::exact(&gpu, &[[1, 1], [8, 31], [9, 33], [129, 32], [700, 1025], [100_000, 300_001]]);
+        suite::near::intervals(&gpu, &[1, 9, 1000, 100_000]);
+    }
+}
+
+#[test]
 fn recorded_batches_answer_again_and_again() {
     let Some(gpu) = gpu() else { return };
     for count in [1, 1000, 300_000] {

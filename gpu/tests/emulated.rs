@@ -291,6 +291,18 @@ orders! {
     random_answers random_in_exact_buffers random_operators LaneOrder::Random(1);
 }
 
+/// Floors, ceilings, nearest tuples and intervals, in each form of images.
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn tuples_near_keys() {
+    for (order, sizes) in ORDERS.into_iter().zip([[9, 33], [1, 1], [700, 1025]]) {
+        let gpu = gpu(order);
+        suite::near::edges(&gpu, 60);
+        suite::near::exact(&gpu, &[sizes]);
+        suite::near::intervals(&gpu, &[1, 9, 150]);
+    }
+}
+
 /// Joins and set operations, whose tiles are large: in one order.
 #[test]
 #[ignore = "run by `the_suite_passes_under_sanitizers`"]

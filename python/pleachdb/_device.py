@@ -18,6 +18,8 @@ from .errors import DeviceError, InputError, TypesError
 #: DLPack's types of devices: CUDA, and unified memory.
 _CUDA = (2, 13)
 _LANES = {"u": "u", "i": "i", "f": "f"}
+#: NumPy's names of the types of numbers in files.
+_DTYPES = {"u32": "uint32", "u64": "uint64", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
 
 
 def is_device(keys: Any) -> bool:
@@ -178,14 +180,7 @@ class OnDevice:
     def __init__(self, table: Any, number: int) -> None:
         self._table = table
         self._native = _native.DeviceTable.open(table, number)
-        self._dtype = {
-            "u32": "uint32",
-            "u64": "uint64",
-            "i32": "int32",
-            "i64": "int64",
-            "f32": "float32",
-            "f64": "float64",
-        }.get(table.value_type)
+        self._dtype = _DTYPES.get(table.value_type)
 
     def get(
         self,
@@ -196,16 +191,45 @@ class OnDevice:
         ranks: bool = False,
         missing: int | None = None,
         wide: bool = False,
+        bounds: bool = False,
     ) -> tuple[Any, Any]:
-        """Queues a batch. Returns values (or ranks) and presence; None for what is not wanted."""
+        """Queues a batch. Returns values (or ranks) and presence; None for what is not wanted.
+
+        In a file of intervals keys are answered by the intervals that hold them, unless `bounds` are wanted.
+        """
+        how = "interval" if self._table.is_interval and not bounds else "keys"
+        return self._ask(keys, how, values=values, found=found, ranks=ranks, missing=missing, wide=wide)[1:]
+
+    def near(self, keys: Any, how: str) -> tuple[Any, Any, Any]:
+        """Queues a batch of floors, ceilings or nearest tuples. Returns their keys, values and presence; None for
+        values that are nothing."""
+        if _DTYPES.get(self._table.key_type) is None:
+            held = self._table.key_type
+            raise TypesError(f"{held} keys do not fit an array on a device: give keys of the host")
+        return self._ask(keys, how, values=self._table.value_type != "none", tuple_keys=True)
+
+    def _ask(
+        self,
+        keys: Any,
+        how: str,
+        *,
+        values: bool,
+        found: bool = True,
+        ranks: bool = False,
+        tuple_keys: bool = False,
+        missing: int | None = None,
+        wide: bool = False,
+    ) -> tuple[Any, Any, Any]:
+        """Queues a batch. Returns keys of tuples, values (or ranks) and presence; None for what is not wanted."""
         check(self._table, values)
         if values and self._dtype is None:
             held = self._table.value_type
             raise TypesError(f"{held} values do not fit an array on a device: give keys of the host")
         many = world(keys)
         if many is None:
-            answer, flags = self._native.exchange(keys, values, ranks)
-            return exchanged(keys, answer), exchanged(keys, flags) if found else None
+            wanted = {"look_up": how, "keys": tuple_keys, "values": values, "ranks": ranks}
+            own, answer, flags = self._native.exchange(keys, wanted)
+            return exchanged(keys, own), exchanged(keys, answer), exchanged(keys, flags) if found else None
         count = many.length
         batch: dict[str, Any] = {
             "keys": many.address,
@@ -216,8 +240,12 @@ class OnDevice:
             "values": 0,
             "found": 0,
             "ranks": 0,
+            "look_up": how,
+            "tuple_keys": 0,
         }
-        answer = flags = None
+        own = answer = flags = None
+        if tuple_keys:
+            own, batch["tuple_keys"] = many.empty(_DTYPES[self._table.key_type], count)
         if ranks:
             answer, batch["ranks"] = many.empty("int64", count)
         elif values:
@@ -229,7 +257,7 @@ class OnDevice:
         self._native.get(many.stream, batch)
         # The libraries free memory in the order of the stream, so that `scratch` and the keys may go now.
         del scratch
-        return answer, flags
+        return own, answer, flags
 
     def get_host(self, keys: np.ndarray, values: np.ndarray | None, found: np.ndarray) -> None:
         """Answers keys of the host, and waits."""

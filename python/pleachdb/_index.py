@@ -327,7 +327,7 @@ class Index:
             device = self._device_of(keys)
             if how == "upper":
                 raise TypesError("upper bounds are not searched for on a device: give keys of the host")
-            ranks, _ = device.get(keys, values=False, ranks=True)
+            ranks, _ = device.get(keys, values=False, ranks=True, bounds=how != "rank")
             return ranks, device.get(keys, values=False)[1] if how == "rank" else None
         table, many = self._open, self._world(keys)
         ranks, found = np.empty(many.length, np.uint64), np.zeros(many.length, np.uint8)
@@ -367,29 +367,34 @@ class Index:
         keys, values = self._open.at(ranks, self._threads(threads))
         return pyarrow.array(keys), pyarrow.array(values)
 
-    def _near(self, keys: Any, how: str, threads: int | None) -> tuple[Any, Any]:
+    def _near(self, keys: Any, how: str, threads: int | None) -> tuple[Any, ...]:
         if is_device(keys):
-            raise TypesError(f"the {how} is not searched for on a device: give keys of the host")
+            return self._device_of(keys).near(keys, how)
         return self.select_many(self._ranks(keys, how, threads)[0], threads=threads)
 
-    def floor_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+    def floor_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, ...]:
         """Returns the last tuple whose key is at most each key, as Arrow arrays of keys and values.
 
         Of equal keys it is the last. There are nulls where there is no such tuple, and for keys that are null.
+
+        Keys on a CUDA device are answered there, by three arrays of the same library: keys, values (None for a file
+        without values), and whether there is such a tuple. The first batch of a kind also makes what it needs.
         """
         return self._near(keys, "floor", threads)
 
-    def ceiling_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+    def ceiling_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, ...]:
         """Returns the first tuple whose key is at least each key, as Arrow arrays of keys and values.
 
-        Of equal keys it is the first. There are nulls where there is no such tuple, and for keys that are null.
+        Of equal keys it is the first. There are nulls where there is no such tuple, and for keys that are null. Keys
+        on a CUDA device are answered as by `floor_many`.
         """
         return self._near(keys, "ceiling", threads)
 
-    def nearest_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+    def nearest_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, ...]:
         """Returns the tuple whose key is nearest to each key, of two the lower, as Arrow arrays of keys and values.
 
-        Keys are numbers, or mean numbers: dates, times, addresses.
+        Keys are numbers, or mean numbers: dates, times, addresses. Keys on a CUDA device are answered as by
+        `floor_many`.
         """
         return self._near(keys, "nearest", threads)
 

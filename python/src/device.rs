@@ -8,7 +8,8 @@
 use crate::dlpack::{Elements, Place, Taken, capsule};
 use crate::errors::exception;
 use crate::table::Table;
-use pleach_gpu::{DeviceBuffer, Event, Foreign, Gpu, GpuError, GpuTable, Lane, Residence, Stream};
+use pleach::{KeyType, Near};
+use pleach_gpu::{DeviceBuffer, Event, Foreign, Gpu, GpuError, GpuTable, Lane, LookUp, Residence, Stream};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn failed(error: &GpuError) -> PyErr {
     match error {
         GpuError::Lane { .. } | GpuError::Types { .. } => exception("TypesError", error.to_string()),
+        GpuError::Operator { .. } => exception("TypesError", error.to_string()),
         GpuError::Buffer { .. } => exception("InputError", error.to_string()),
         GpuError::Memory { .. } | GpuError::OutOfMemory { .. } => {
             pyo3::exceptions::PyMemoryError::new_err(error.to_string())
@@ -100,6 +102,18 @@ fn lane(name: Option<&str>) -> PyResult<Option<Lane>> {
     })
 }
 
+/// Returns a kind of look-ups by its name.
+fn look_up(name: &str) -> PyResult<LookUp> {
+    Ok(match name {
+        "keys" => LookUp::Keys,
+        "floor" => LookUp::Near(Near::Floor),
+        "ceiling" => LookUp::Near(Near::Ceiling),
+        "nearest" => LookUp::Near(Near::Nearest),
+        "interval" => LookUp::Intervals,
+        other => return Err(exception("InputError", format!("unknown kind of look-ups {other:?}"))),
+    })
+}
+
 impl DeviceTable {
     fn check_process(&self) -> PyResult<()> {
         if self.process == std::process::id() { Ok(()) } else { Err(forked()) }
@@ -122,6 +136,16 @@ impl DeviceTable {
     }
 }
 
+/// What a batch is asked for, from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Wanted {
+    look_up: String,
+    keys: bool,
+    values: bool,
+    ranks: bool,
+}
+
 /// Addresses of a batch, from Python: 0 for what is not wanted.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -134,6 +158,8 @@ struct Addresses {
     missing: Option<i64>,
     found: u64,
     ranks: u64,
+    look_up: String,
+    tuple_keys: u64,
     scratch: u64,
     scratch_bytes: u64,
 }
@@ -149,6 +175,8 @@ impl Addresses {
             missing: self.missing.map(i64::cast_unsigned),
             found: self.found,
             ranks: self.ranks,
+            look_up: look_up(&self.look_up)?,
+            tuple_keys: self.tuple_keys,
         })
     }
 }
@@ -191,14 +219,13 @@ impl DeviceTable {
         unsafe { self.queue(&stream, &asked, (batch.scratch, batch.scratch_bytes)) }
     }
 
-    /// Answers keys of a library that exchanges arrays by DLPack, on a stream of this table's. Returns arrays of values
-    /// and presence, or of ranks.
+    /// Answers keys of a library that exchanges arrays by DLPack, on a stream of this table's. Returns arrays of the
+    /// tuples' keys, of values and of presence, or of ranks instead of values.
     fn exchange<'py>(
         slf: &Bound<'py, Self>,
         keys: &Bound<'py, PyAny>,
-        wants_values: bool,
-        wants_ranks: bool,
-    ) -> PyResult<(Option<DeviceArray>, Option<DeviceArray>)> {
+        wanted: Wanted,
+    ) -> PyResult<(Option<DeviceArray>, Option<DeviceArray>, Option<DeviceArray>)> {
         let this = slf.get();
         this.check_process()?;
         let gpu = this.table.gpu();
@@ -213,12 +240,16 @@ impl DeviceTable {
             let buffer = DeviceBuffer::new(gpu, count * bytes).map_err(refused)?;
             Ok(DeviceArray { buffer, count, elements, stream: stream.clone(), ready: None })
         };
-        let value_type = this.table.index().value_type();
-        let values = wants_values
+        let (key_type, value_type) = (this.table.index().key_type(), this.table.index().value_type());
+        let values = wanted
+            .values
             .then(|| array(Elements::Numbers(value_lane(value_type)?), value_type.bytes() as u64));
-        let ranks = wants_ranks.then(|| array(Elements::Numbers(Lane::I64), 8));
-        let (mut values, ranks) = (values.transpose()?, ranks.transpose()?);
-        let mut found = if wants_ranks { None } else { Some(array(Elements::Bools, 1)?) };
+        let ranks = wanted.ranks.then(|| array(Elements::Numbers(Lane::I64), 8));
+        let tuple_keys =
+            wanted.keys.then(|| array(Elements::Numbers(key_lane(key_type)?), key_type.bytes() as u64));
+        let (mut values, ranks, mut tuple_keys) =
+            (values.transpose()?, ranks.transpose()?, tuple_keys.transpose()?);
+        let mut found = if wanted.ranks { None } else { Some(array(Elements::Bools, 1)?) };
         let place = |array: &Option<DeviceArray>| array.as_ref().map_or(0, |array| array.buffer.address());
         let batch = Foreign {
             keys: address,
@@ -227,6 +258,8 @@ impl DeviceTable {
             values: place(&values),
             found: place(&found),
             ranks: place(&ranks),
+            look_up: look_up(&wanted.look_up)?,
+            tuple_keys: place(&tuple_keys),
             ..Foreign::default()
         };
         let scratch = DeviceBuffer::new(gpu, this.table.foreign_bytes(&batch)).map_err(refused)?;
@@ -237,10 +270,10 @@ impl DeviceTable {
         locked(&this.held).push(Held { ready, _used: (taken, scratch, stream.clone()) });
         queued?;
         values = values.or(ranks);
-        for array in values.iter_mut().chain(&mut found) {
+        for array in values.iter_mut().chain(&mut found).chain(&mut tuple_keys) {
             array.ready = Some(stream.mark().map_err(refused)?);
         }
-        Ok((values, found))
+        Ok((tuple_keys, values, found))
     }
 
     /// Answers keys of the host, which lie one after the other.
@@ -317,6 +350,20 @@ impl DeviceTable {
         values_at.copy_to_host(stream, values)?;
         found_at.copy_to_host(stream, found)
     }
+}
+
+fn key_lane(key_type: KeyType) -> PyResult<Lane> {
+    Ok(match key_type {
+        KeyType::U32 => Lane::U32,
+        KeyType::U64 => Lane::U64,
+        KeyType::I32 => Lane::I32,
+        KeyType::I64 => Lane::I64,
+        KeyType::F64 => Lane::F64,
+        KeyType::U128 | KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => {
+            let text = format!("{key_type} keys do not fit an array on a device: give keys of the host");
+            return Err(exception("TypesError", text));
+        }
+    })
 }
 
 fn value_lane(value_type: pleach::ValueType) -> PyResult<Lane> {

@@ -134,6 +134,36 @@ def test_every_type(folder, key, value):
 
 
 @needs_cuda
+@pytest.mark.parametrize("key", ["uint32", "int32", "int64", "float64"])
+@pytest.mark.parametrize("value", ["int32", "float64"])
+def test_near_keys(folder, key, value):
+    index = pl.open(make(folder, key, value))
+    keys = torch.arange(-5 if key != "uint32" else 0, 4 * COUNT + 50, 7, device="cuda").to(getattr(torch, key))
+    for name in ["floor_many", "ceiling_many", "nearest_many"]:
+        own, values, found = getattr(index, name)(keys)
+        wanted_keys, wanted_values = getattr(index, name)(keys.cpu().numpy())
+        there = wanted_keys.is_valid().to_numpy(zero_copy_only=False)
+        np.testing.assert_array_equal(found.cpu().numpy(), there)
+        np.testing.assert_array_equal(own.cpu().numpy()[there], wanted_keys.drop_null().to_numpy())
+        np.testing.assert_array_equal(values.cpu().numpy()[there], wanted_values.drop_null().to_numpy())
+        assert not own.cpu().numpy()[~there].any() and not values.cpu().numpy()[~there].any()
+
+
+@needs_cuda
+def test_intervals_on_a_device(folder):
+    starts = np.arange(0, 10 * COUNT, 10, dtype=np.uint32)
+    pl.build({"k": starts, "last": starts + 4}, folder / "intervals.pleach", interval="last")
+    index = pl.open(folder / "intervals.pleach")
+    keys = torch.arange(0, 2000, device="cuda").to(torch.uint32)
+    expected = (np.arange(2000) % 10) < 5
+    np.testing.assert_array_equal(index.contains_many(keys).cpu().numpy(), expected)
+    ranks, _ = index.rank_many(keys)
+    np.testing.assert_array_equal(ranks.cpu().numpy(), np.where(expected, np.arange(2000) // 10, -1))
+    with pytest.raises(pl.TypesError):
+        index.get_many(keys)
+
+
+@needs_cuda
 def test_shapes_and_refusals(folder):
     index = pl.open(make(folder))
     keys = torch.arange(2000, device="cuda")

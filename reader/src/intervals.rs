@@ -164,6 +164,35 @@ impl<K: Key> Intervals<'_, K> {
         Ok(count)
     }
 
+    /// Keeps the ranks of intervals that hold their keys, of the ranks of the floors of many keys; all others become
+    /// [`u64::MAX`]. Returns the number of those that are kept. Who looks floors up elsewhere, on a GPU say, needs no
+    /// other search. O(1) loads of a value for each key; cache misses overlap.
+    ///
+    /// # Errors
+    /// Those of [`Intervals::find_batch`]; `floors` must be as long as `keys`.
+    pub fn hold_batch(&self, keys: &[K], floors: &mut [u64]) -> Result<usize, ReadError> {
+        let (needed, found) = (keys.len(), floors.len());
+        let floors = floors.get_mut(..needed).ok_or(ReadError::Buffer { name: "floors", needed, found })?;
+        let mut count = 0;
+        let mut held = [false; AHEAD];
+        for (keys, floors) in keys.chunks(AHEAD).zip(floors.chunks_mut(AHEAD)) {
+            held.fill(false);
+            let pass = |at: usize, rank: u64, value: &[u8]| {
+                held[at] = rank != u64::MAX && self.ends.word_of::<K>(value) >= keys[at].encode().to_u128();
+            };
+            match &self.values {
+                Values::Four(typed) => selected(typed, floors, |value| value.to_le_bytes(), pass)?,
+                Values::Eight(typed) => selected(typed, floors, |value| value.to_le_bytes(), pass)?,
+                Values::Column(_, column) => values(column, floors, pass)?,
+            }
+            for (floor, &is_held) in floors.iter_mut().zip(&held) {
+                *floor = if is_held { *floor } else { u64::MAX };
+                count += usize::from(is_held);
+            }
+        }
+        Ok(count)
+    }
+
     /// Returns the rank of the interval that holds a key; `None` if none does.
     ///
     /// # Errors
@@ -205,6 +234,21 @@ fn values(
         }
     }
     column.check_mapping()
+}
+
+/// Passes the values at ranks, as bytes; those past the end are 0.
+fn selected<K: Key, V: Value, const BYTES: usize>(
+    typed: &Typed<'_, K, V>,
+    ranks: &[u64],
+    bytes: impl Fn(V) -> [u8; BYTES],
+    mut pass: impl FnMut(usize, u64, &[u8]),
+) -> Result<(), ReadError> {
+    let (mut keys, mut values) = ([K::default(); AHEAD], [V::default(); AHEAD]);
+    typed.select_batch(ranks, &mut keys[..ranks.len()], &mut values[..ranks.len()])?;
+    for (at, (&rank, &value)) in ranks.iter().zip(&values).enumerate() {
+        pass(at, rank, &bytes(value));
+    }
+    Ok(())
 }
 
 /// Passes the rank and the value of the floor of each key.

@@ -1,7 +1,7 @@
 //! Files of intervals against a painted line: builds, look-ups, changes.
 
 use pleach::build::Overlap;
-use pleach::{Isa, Key, Map, OpenOptions, Verify, Word};
+use pleach::{Isa, Key, Map, Near, OpenOptions, Tuples, Verify, Word};
 use pleach_builder::rebuild::{self, CompactOptions, Method, RebuildOptions, compact};
 use pleach_builder::source::{Op, Schema};
 use pleach_builder::{BuildError, BuildOptions, Builder, Chunk, ChunkSource, Column, Silent};
@@ -138,6 +138,13 @@ where
                     let mut ranks = vec![0; asked.len()];
                     let count = intervals.find_batch(&asked, &mut ranks).expect("readable");
                     assert_eq!(count, queries.iter().filter(|(_, row)| row.is_some()).count(), "{what}");
+                    // The same by floors that somebody else has found.
+                    let mut floors = vec![0; asked.len()];
+                    let to = Tuples { ranks: &mut floors, ..Tuples::default() };
+                    let typed = map.index().typed::<K, ()>().expect("types");
+                    typed.near_batch(Near::Floor, &asked, to).expect("readable");
+                    assert_eq!(intervals.hold_batch(&asked, &mut floors).expect("readable"), count, "{what}");
+                    assert_eq!(floors, ranks, "{what}");
                     assert_eq!(intervals.find(asked[0]).expect("readable").is_some(), queries[0].1.is_some());
                 }
             }

@@ -244,7 +244,7 @@ impl<'a> Any<'a> {
         Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
     }
 
-    /// Does the same as [`Any::near`] on a GPU, for floors and ceilings.
+    /// Does the same as [`Any::near`] on a GPU.
     pub fn near_on(
         &self,
         table: &GpuTable<'_>,
@@ -253,27 +253,25 @@ impl<'a> Any<'a> {
         keys: &[AnyKey],
     ) -> Result<Vec<Option<u64>>, GpuError> {
         let mut ranks = vec![0; keys.len()];
-        let is_floor = near == Near::Floor;
         if self.index.key_type().is_bytes() {
-            let mut queries: Vec<Vec<u8>> = bytes_of(keys).into_iter().map(<[u8]>::to_vec).collect();
-            if is_floor {
-                // The smallest string above another is that with a zero byte.
-                queries.iter_mut().for_each(|query| query.push(0));
-            }
-            table.lower_bound_strings_by(by, &queries, &mut ranks)?;
+            table.near_strings_by(by, near, &bytes_of(keys), &mut ranks)?;
         } else {
-            let words = words_of(keys);
-            pleach::with_typed!(self.index, |view| bounds_on(
-                &view,
-                (table, by),
-                &words,
-                is_floor,
-                &mut ranks
-            ))??;
+            let (words, on) = (words_of(keys), (table, by));
+            pleach::with_typed!(self.index, |view| tuples_on(&view, on, Some(near), &words, &mut ranks))??;
         }
-        let back = u64::from(is_floor);
-        let rank = |bound: u64| bound.checked_sub(back).filter(|&rank| rank < self.index.len());
-        Ok(ranks.into_iter().map(rank).collect())
+        Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
+    }
+
+    /// Does the same as [`Any::holding`] on a GPU.
+    pub fn holding_on(
+        &self,
+        table: &GpuTable<'_>,
+        by: Algorithm,
+        keys: &[AnyKey],
+    ) -> Result<Vec<Option<u64>>, GpuError> {
+        let (mut ranks, words) = (vec![0; keys.len()], words_of(keys));
+        pleach::with_typed!(self.index, |view| tuples_on(&view, (table, by), None, &words, &mut ranks))??;
+        Ok(ranks.into_iter().map(|rank| (rank != u64::MAX).then_some(rank)).collect())
     }
 
     /// Writes a query and the tuple near it.
@@ -386,24 +384,20 @@ fn near_of<K: Key, V: Value>(
     view.near_batch(near, &keys, Tuples { ranks, ..Tuples::default() })
 }
 
-fn bounds_on<K: Key, V: Value>(
-    view: &Typed<'_, K, V>,
+/// Finds the tuples near keys on a GPU, or the intervals that hold them.
+fn tuples_on<K: Key, V: Value>(
+    _view: &Typed<'_, K, V>,
     (table, by): (&GpuTable<'_>, Algorithm),
+    near: Option<Near>,
     words: &[u128],
-    is_upper: bool,
     ranks: &mut [u64],
-) -> Result<(), GpuError> {
-    // The upper bound of a key is the lower bound of the next one.
-    let next = |word: u128| K::Word::from_u128(word).successor().map(Word::to_u128);
-    let bound = |word: u128| if is_upper { next(word).unwrap_or(word) } else { word };
-    let keys: Vec<K> = words.iter().map(|&word| key_of(bound(word))).collect();
-    table.lower_bound_batch_by::<K, ()>(by, &keys, ranks)?;
-    for (rank, &word) in ranks.iter_mut().zip(words) {
-        if is_upper && next(word).is_none() {
-            *rank = view.len();
-        }
+) -> Result<usize, GpuError> {
+    let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
+    let tuples = Tuples::<K, V> { ranks, ..Tuples::default() };
+    match near {
+        Some(near) => table.near_batch_by(by, near, &keys, tuples),
+        None => table.interval_batch_by(by, &keys, tuples),
     }
-    Ok(())
 }
 
 /// Returns the text of a key without the escapes with which such texts are printed.

@@ -70,15 +70,18 @@ pub struct OnDevice<'a> {
 }
 
 impl<'a> OnDevice<'a> {
-    /// Copies a table to the requested device.
-    pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
+    /// Copies a table to the requested device. Tuples near keys, and intervals, are searched through no tree.
+    pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs, is_near: bool) -> Result<Self, Failure> {
         let structure = args.strategy.structure;
         let is_auto = args.device == Device::Auto;
         let mut this = Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
         // A named structure is searched on the CPU, unless a GPU is named too.
         let may = !is_auto || structure == Structure::Auto;
         if let Some(number) = args.device.number(args, index, costs).filter(|_| may) {
-            this.algorithm = algorithm(structure)?;
+            this.algorithm = match algorithm(structure)? {
+                Algorithm::Section(_) if is_near => Algorithm::Auto,
+                other => other,
+            };
             let options = GpuOptions { memory_bytes: args.device_memory, ..GpuOptions::default() };
             pleach_builder::pool::ready();
             let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));

@@ -18,6 +18,7 @@ mod hybrid;
 mod kernel;
 pub mod limits;
 pub mod measure;
+mod near;
 pub mod peers;
 mod relation;
 mod report;
@@ -74,6 +75,8 @@ pub enum Group {
     Keys,
     /// The trees of files, as they lie, for keys by the rules of `bench keys`.
     Structures,
+    /// Floors, ceilings, nearest tuples and intervals, beside exact look-ups.
+    Near,
     /// Joins and set operations in one pass.
     OnePass,
 }
@@ -97,7 +100,7 @@ impl Group {
 
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain([Self::Keys, Self::Structures, Self::OnePass, Self::Reuse])
+        Self::ALL.into_iter().chain([Self::Keys, Self::Structures, Self::Near, Self::OnePass, Self::Reuse])
     }
 
     /// Returns the name in reports and arguments.
@@ -117,6 +120,7 @@ impl Group {
             Self::Reuse => "reuse",
             Self::Keys => "keys",
             Self::Structures => "structures",
+            Self::Near => "near",
             Self::OnePass => "one-pass",
         }
     }
@@ -227,6 +231,17 @@ impl GpuBenchOptions<'_> {
         }
     }
 
+    /// Options for tuples near keys: 2^22, 2^24 and 2^26 tuples, batches of 2^24.
+    #[must_use]
+    pub fn of_near(quick: bool) -> Self {
+        Self {
+            tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 22, 1 << 24, 1 << 26] },
+            groups: vec![Group::Near],
+            batch: if quick { 1 << 20 } else { 1 << 24 },
+            ..Self::new(quick)
+        }
+    }
+
     fn check(&self) -> Result<(), BenchError> {
         let refuse = |text: String| Err(BenchError::Options(text));
         if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
@@ -258,8 +273,15 @@ impl GpuBenchOptions<'_> {
 
     /// Returns true if any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without =
-            [Group::Limits, Group::Hybrid, Group::Auto, Group::Keys, Group::Structures, Group::OnePass];
+        let without = [
+            Group::Limits,
+            Group::Hybrid,
+            Group::Auto,
+            Group::Keys,
+            Group::Structures,
+            Group::Near,
+            Group::OnePass,
+        ];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
@@ -359,7 +381,7 @@ pub fn run_with(
     if options.has(Group::Hybrid) {
         sizes.extend(&options.hybrid_tuples);
     }
-    if options.has(Group::Keys) || options.has(Group::Structures) {
+    if [Group::Keys, Group::Structures, Group::Near].into_iter().any(|group| options.has(group)) {
         sizes.extend(&options.tuples);
     }
     sizes.sort_unstable();
@@ -417,6 +439,9 @@ fn tables_of_size<T: Cell>(
         for &rule in &options.distributions {
             by_rule::<T>(bench, rule, tuples, report)?;
         }
+    }
+    if options.has(Group::Near) && options.tuples.contains(&tuples) {
+        near::measure::<T>(bench, tuples, report)?;
     }
     if options.has(Group::Structures) && options.tuples.contains(&tuples) {
         // Rules give keys of 8 bytes.

@@ -98,7 +98,7 @@ impl GpuRow {
             let _ = write!(line, " {}", error.as_str().unwrap_or_default());
             return line;
         }
-        let columns: [(&str, &str, usize); 32] = [
+        let columns: [(&str, &str, usize); 33] = [
             ("g_per_s", "G/s", 3),
             ("tb_per_s", "TB/s", 3),
             ("gb_per_s", "GB/s", 1),
@@ -118,6 +118,7 @@ impl GpuRow {
             ("scatter_ms", "ms to scatter", 2),
             ("lanes", "lanes", 0),
             ("of_spine", "of spine", 3),
+            ("of_get", "of get", 3),
             ("of_present", "of present", 3),
             ("of_uniform", "of uniform", 3),
             ("of_binary_excess", "of binary's excess", 3),

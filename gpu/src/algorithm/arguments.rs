@@ -45,7 +45,9 @@ pub(crate) struct Arguments {
     /// Of a fine image: children of a group of the top.
     pub(crate) group_children: u32,
     /// Of a fine image: nonzero if nodes of the last level are wide.
-    pub(crate) is_wide: u32,
+    pub(crate) is_wide: u16,
+    /// Nonzero if the image is mirrored.
+    pub(crate) is_mirrored: u16,
 }
 
 impl Arguments {

@@ -45,10 +45,11 @@ pub(crate) struct Fine {
     pub(crate) image: Vec<DeviceBuffer>,
 }
 
-/// Returns the shape of a table's fine image, if `shared_bytes` of a block are left for its top; `codes_max`
-/// limits the top's codes. `None` if there is too little room, or too many lines.
+/// Returns the shape of a table's fine image between these words, if `shared_bytes` of a block are left for its top;
+/// `codes_max` limits the top's codes. `None` if there is too little room, or too many lines.
 pub(crate) fn shape(
     resident: &Resident,
+    (low, high): (u128, u128),
     low_bits: u32,
     shared_bytes: usize,
     codes_max: Option<usize>,
@@ -57,7 +58,7 @@ pub(crate) fn shape(
     let fits = |children: usize| top_bytes(children, word_bytes) + 16 <= shared_bytes;
     let children = *CHILDREN.iter().find(|&&children| fits(children))?;
     let children = codes_max.map_or(children, |most| (most / GROUPS).clamp(1, children));
-    Shape::new(low_bits, resident.line_count, resident.low, resident.high, children)
+    Shape::new(low_bits, resident.line_count, low, high, children)
 }
 
 impl Fine {

@@ -15,7 +15,8 @@ use super::arguments::Arguments;
 use super::order::AnyOrder;
 use super::search::Search;
 use super::spine::{Part, Spine, hybrid_answer, hybrid_fetch, hybrid_lines};
-use crate::kernel::Batch;
+use crate::driver::LaunchShape;
+use crate::kernel::{Batch, Instance};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
 use crate::stream::Event;
@@ -30,6 +31,67 @@ const PART_BYTES_MAX: u64 = 128 << 20;
 const THREADS: u32 = 256;
 /// Number of lines read one by one to measure the rate of such reads.
 const SAMPLE: u64 = 1 << 16;
+
+/// What answers a streamed batch.
+pub(crate) trait ByParts {
+    /// Queues writing down the line of each query, and marking its piece.
+    ///
+    /// # Safety
+    /// As [`Search::search`]; the memory that `arguments` and `part` point to must stay alive, too.
+    unsafe fn note_lines(
+        &self,
+        stream: &Stream,
+        arguments: &Arguments,
+        batch: &Batch,
+        part: &Part,
+    ) -> Result<(), GpuError>;
+
+    /// Returns the kernel that answers a part.
+    fn answering(&self) -> (Instance, &'static str);
+
+    /// Queues answering the queries whose lines are in a part.
+    ///
+    /// # Safety
+    /// As [`ByParts::note_lines`].
+    unsafe fn answer(
+        &self,
+        stream: &Stream,
+        shape: LaunchShape,
+        arguments: &Arguments,
+        batch: &Batch,
+        part: &Part,
+    ) -> Result<(), GpuError>;
+}
+
+/// Values, presence and ranks.
+impl ByParts for Spine {
+    unsafe fn note_lines(
+        &self,
+        stream: &Stream,
+        arguments: &Arguments,
+        batch: &Batch,
+        part: &Part,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller guarantees batch, arguments and part.
+        unsafe { hybrid_lines(stream, self.instance(), self.shape(batch.count), arguments, batch, part) }
+    }
+
+    fn answering(&self) -> (Instance, &'static str) {
+        (self.instance(), "hybrid_answer")
+    }
+
+    unsafe fn answer(
+        &self,
+        stream: &Stream,
+        shape: LaunchShape,
+        arguments: &Arguments,
+        batch: &Batch,
+        part: &Part,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller guarantees batch, arguments and part.
+        unsafe { hybrid_answer(stream, self.instance(), shape, arguments, batch, part) }
+    }
+}
 
 /// A table whose lines stay with the host.
 #[derive(Debug)]
@@ -108,6 +170,11 @@ impl Hybrid {
         Ok(())
     }
 
+    /// Returns the search through the image.
+    pub(crate) fn spine(&self) -> &Spine {
+        &self.spine
+    }
+
     /// Returns a part of the lines by its number.
     fn part(&self, room: &Room, number: u64) -> Part {
         let buffer = &room.parts[(number % 2) as usize];
@@ -133,7 +200,7 @@ impl Hybrid {
     }
 
     /// Returns true if a batch of this length should be streamed.
-    fn is_streamed(&self, queries: u64) -> bool {
+    pub(crate) fn is_streamed(&self, queries: u64) -> bool {
         let pieces = (self.line_count * 64).div_ceil(PIECE_BYTES) as f64;
         let touched = pieces * -(-(queries as f64) / pieces).exp_m1();
         // The passes over the batch for each part are cheap compared with the link.
@@ -144,7 +211,13 @@ impl Hybrid {
     ///
     /// # Safety
     /// As [`Search::search`]; the memory that `arguments` point to must stay alive, too.
-    unsafe fn stream(&self, stream: &Stream, batch: &Batch, arguments: &Arguments) -> Result<(), GpuError> {
+    pub(crate) unsafe fn stream(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        arguments: &Arguments,
+        by: &dyn ByParts,
+    ) -> Result<(), GpuError> {
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = room.last.take() {
             stream.wait_for(&last)?;
@@ -157,7 +230,7 @@ impl Hybrid {
         }
         // SAFETY: the caller guarantees batch and arguments; `room` belongs to this search until `last` has
         // passed.
-        let queued = unsafe { self.queue(stream, batch, arguments, &room) };
+        let queued = unsafe { self.queue(stream, batch, arguments, &room, by) };
         room.last = Some(stream.mark()?);
         queued
     }
@@ -172,8 +245,8 @@ impl Hybrid {
         batch: &Batch,
         arguments: &Arguments,
         room: &Room,
+        by: &dyn ByParts,
     ) -> Result<(), GpuError> {
-        let instance = self.spine.instance();
         room.touched.fill(stream, 0)?;
         if batch.present != 0 {
             // SAFETY: the caller guarantees the presence bitmap of the batch.
@@ -186,10 +259,10 @@ impl Hybrid {
                 )
             }?;
         }
-        let shape = self.spine.shape(batch.count);
         // SAFETY: the caller guarantees batch and arguments; the room holds a number per query.
-        unsafe { hybrid_lines(stream, instance, shape, arguments, batch, &self.part(room, 0)) }?;
-        let answering = grid(&self.gpu, instance, "hybrid_answer", THREADS, 0, batch.count)?;
+        unsafe { by.note_lines(stream, arguments, batch, &self.part(room, 0)) }?;
+        let (answers, entry) = by.answering();
+        let answering = grid(&self.gpu, answers, entry, THREADS, 0, batch.count)?;
         room.fetching.wait_for(&stream.mark()?)?;
         let parts = self.line_count.div_ceil(room.parts[0].bytes() / 64);
         // Marks after which the buffer of a part is free again.
@@ -205,7 +278,7 @@ impl Hybrid {
             unsafe { self.fetch(&room.fetching, &part) }?;
             stream.wait_for(&room.fetching.mark()?)?;
             // SAFETY: the caller guarantees batch and arguments; the part has been fetched.
-            unsafe { hybrid_answer(stream, instance, answering, arguments, batch, &part) }?;
+            unsafe { by.answer(stream, answering, arguments, batch, &part) }?;
             *buffer = Some(stream.mark()?);
         }
         Ok(())
@@ -233,7 +306,7 @@ impl AnyOrder for Hybrid {
         if self.is_streamed(batch.count) {
             let arguments = self.spine.arguments().unless(order);
             // SAFETY: the caller guarantees the batch and its buffers, and the sample.
-            unsafe { self.stream(stream, batch, &arguments) }
+            unsafe { self.stream(stream, batch, &arguments, &*self.spine) }
         } else {
             // SAFETY: the caller guarantees the batch and its buffers, and the sample.
             unsafe { self.spine.search_unless(stream, batch, order) }
@@ -245,7 +318,7 @@ impl Search for Hybrid {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if self.is_streamed(batch.count) {
             // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
-            unsafe { self.stream(stream, batch, self.spine.arguments()) }
+            unsafe { self.stream(stream, batch, self.spine.arguments(), &*self.spine) }
         } else {
             // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             unsafe { self.spine.search(stream, batch) }

@@ -1,76 +1,55 @@
-//! Search through the device image: [`crate::image`] above the tuple lines.
-//!
-//! The image is made on the device, from the lines that are there. A kernel finds the bits that all borders
-//! share, the host chooses the gap, then one launch makes the top, and one launch each a level of nodes.
-//! A sample of lines then shows whether the image keeps the keys apart. If it does not, batches go through a
-//! fine image ([`crate::fine`]), and the other one serves sweeps of batches that are out of order.
+//! Search through the device image ([`super::imaged`]).
 //!
 //! A search is one launch of blocks that have their multiprocessor to themselves, each with a copy of the
 //! top. A batch that is too short for all of them is spread by warps. A batch of a few queries per
 //! multiprocessor has a warp for each query, which waits less but loads more.
 
-use super::Algorithm;
-use super::arguments::{Arguments, IMAGE_TEXT, IMAGE_THREADS};
-use super::fine::{self as fine_image, FINE_IMAGE, FINE_TEXT, Fine, fine_sample};
+use super::arguments::{Arguments, IMAGE_TEXT};
+use super::fine::{self as fine_image, FINE_TEXT};
+use super::imaged::{Imaged, LINE_BYTES, THREADS, THREADS_SMALL};
 use super::order::AnyOrder;
 use super::search::Search;
 use crate::driver::LaunchShape;
-use crate::fine::LOW_BITS;
-use crate::image::{Gap, Levels, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
-use crate::kernel::{Batch, Instance, Source, SourceSpec};
-use crate::memory::DeviceBuffer;
-use crate::resident::{Residence, Resident, grid};
-use crate::{Gpu, GpuError, Stream};
+use crate::image::Lowest;
+use crate::kernel::{Batch, Instance, SourceSpec, Text};
+use crate::resident::{Residence, Resident};
+use crate::{GpuError, Stream};
+use std::sync::Arc;
 
-/// Threads per block of the search, where shared memory allows.
-const THREADS: u16 = 1024;
-/// Threads per block where it does not.
-const THREADS_SMALL: u16 = 512;
-/// Bytes per tuple line; a block stages one per thread.
-const LINE_BYTES: u32 = 64;
-/// Maximum numbers of codes of the top, for blocks with more or less shared memory; with still fewer, images
-/// get too many levels.
-const TOPS: [usize; 4] = [TOP_MAX, (1 << 14) - 1, (1 << 13) - 1, (1 << 12) - 1];
-/// Number of level 2 caches that the lines must exceed to be the first to leave the cache. On an H200 128 MiB
-/// of lines, which fill 2.1, are searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB
-/// at 27.8 and 33.0.
-const STREAMED_MIN: u64 = 3;
-/// Short codes are used if they lead at most one query in this many to the line left of its own. With evenly
-/// spread keys they lead one in 12 to 14 there; with some keys that come in runs, every other one.
-const ASTRAY_PART: u64 = 8;
-/// Lines that are looked up to see whether an image keeps keys apart.
-const SAMPLE_LINES: u64 = 1 << 16;
-/// Number of other lines looked at, for each that was looked up, from which on a table has a fine image.
-const LOOKS_MAX: f64 = 0.02;
-/// The same from which on codes of a fine image's lowest nodes are longer, of 16 and of 24 bits.
-const FINE_LOOKS_MAX: [f64; 2] = [0.02, 0.2];
-/// As the first of these, if longer codes fill more than half of the level 2 cache. On an H100 2^26 tuples of
-/// 16 bytes are then searched at 18.1, 15.6 and 14.8 G/s by codes of 16, 24 and 32 bits that keep all keys
-/// apart; 0.15 other lines leave 16.1 by the first.
-const LARGE_LOOKS_MAX: f64 = 0.25;
 /// Queries that a block answers at a time if each has a warp, as in spine.cu.
 const GROUP: u64 = 8;
 /// Threads per such block.
 const FEW_THREADS: u32 = GROUP as u32 * 32;
 
+/// Text that the kernels share which descend the image; [`numbers`] belong to it.
+pub(crate) const SPINE_TEXT: Text = Text { name: "spine.cuh", text: include_str!("../kernels/spine.cuh") };
+
+/// Definitions of the texts of the image and of its descent, for the form of an instance's lowest nodes.
+pub(crate) fn numbers(instance: Instance) -> impl Iterator<Item = (&'static str, u64)> {
+    let own = [
+        ("BYTES_OF_SPINE", size_of::<Arguments>() as u64),
+        ("BYTES_OF_FEW", few_bytes(instance.lowest).into()),
+        ("BYTES_OF_PART", size_of::<Part>() as u64),
+        ("LOW_BITS", instance.lowest.code_bits(0).into()),
+    ];
+    own.into_iter().chain(fine_image::NUMBERS)
+}
+
+/// Returns true if there are kernels that descend the image for such an instance: devices with little shared memory per
+/// block have no large tables.
+pub(crate) fn descends(instance: Instance) -> bool {
+    instance.lowest == Lowest::Codes16 || instance.option == THREADS
+}
+
 crate::kernel! {
     /// Look-ups through the device image.
     SPINE = SourceSpec {
-        shared: &[IMAGE_TEXT, FINE_TEXT],
+        shared: &[IMAGE_TEXT, FINE_TEXT, SPINE_TEXT],
         option_name: Some("THREADS"),
         options: &[THREADS, THREADS_SMALL],
         has_value_width: true,
-        // Devices with little shared memory per block have no large tables.
-        exists: |instance| instance.lowest == Lowest::Codes16 || instance.option == THREADS,
-        numbers: |instance| {
-            let own = [
-                ("BYTES_OF_SPINE", size_of::<Arguments>() as u64),
-                ("BYTES_OF_PART", size_of::<Part>() as u64),
-                ("BYTES_OF_FEW", few_bytes(instance.lowest).into()),
-                ("LOW_BITS", instance.lowest.code_bits(0).into()),
-            ];
-            own.into_iter().chain(fine_image::NUMBERS).collect()
-        },
+        exists: descends,
+        numbers: |instance| numbers(instance).collect(),
         ..SourceSpec::new("spine.cu", include_str!("../kernels/spine.cu"))
     };
     /// Values and presence through the device image.
@@ -87,27 +66,7 @@ crate::kernel! {
     hybrid_answer(table: Arguments, batch: Batch, part: Part) if |of| of.lowest != Lowest::Codes8;
 }
 
-crate::kernel! {
-    /// The device image, from the tuple lines.
-    IMAGE = SourceSpec {
-        shared: &[IMAGE_TEXT],
-        has_value_width: true,
-        numbers: |_| vec![("BYTES_OF_SPINE", size_of::<Arguments>() as u64)],
-        ..SourceSpec::new("image.cu", include_str!("../kernels/image.cu"))
-    };
-    /// Finds the bits that all borders share.
-    image_bits(table: Arguments, bits: u64);
-    /// Makes the top.
-    image_top(table: Arguments);
-    /// Makes the top's compact form.
-    image_buckets(table: Arguments);
-    /// Makes a level of nodes, after those above it.
-    image_level(table: Arguments, level: u32, astray: u64);
-    /// Looks lines up, and counts those that the image leads astray.
-    image_sample(table: Arguments, count: u64, sums: u64);
-}
-
-/// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cu.
+/// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Part {
@@ -126,120 +85,29 @@ pub(crate) struct Part {
 /// A table with its image.
 #[derive(Debug)]
 pub(crate) struct Spine {
-    /// The image that batches go through.
-    arguments: Arguments,
-    /// The one with short codes.
-    even: Arguments,
+    image: Arc<Imaged>,
     instance: Instance,
     blocks_max: u32,
     /// Number of queries of the longest batch that has a warp for each.
     few_max: u64,
-    /// Shared memory per block, and per block of a short batch.
-    shared_bytes: u32,
-    few_shared_bytes: u32,
-    /// Top, compact top and nodes, of a fine image too.
-    image: Vec<DeviceBuffer>,
-    _lines: DeviceBuffer,
-}
-
-/// Returns the threads per block, and the maximum number of codes of the top beside the lines that they
-/// stage; `None` for a device whose blocks have too little shared memory.
-fn room(gpu: &Gpu) -> Option<(u16, usize)> {
-    let shared_max = gpu.limits().shared_bytes_max as usize;
-    let fits = |threads: u16, codes| {
-        usize::from(threads) * LINE_BYTES as usize + compact_bytes(codes) + 16 <= shared_max
-    };
-    let (threads, codes) = [THREADS, THREADS_SMALL]
-        .iter()
-        .find_map(|&threads| Some((threads, *TOPS.iter().find(|&&codes| fits(threads, codes))?)))?;
-    Some((threads, gpu.options().top_max.map_or(codes, |wanted| wanted.clamp(1, codes))))
-}
-
-/// Chooses the form of the lowest nodes of a table's image: short codes if they save a level, or if longer
-/// ones would fill half of the level 2 cache. Where lines stay with the host, no query should look at a next
-/// line in vain.
-fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowest {
-    if resident.residence != Residence::Device || threads != THREADS {
-        return Lowest::Codes16;
-    }
-    match gpu.options().lowest {
-        Some(Lowest::Codes32) | None => {}
-        Some(lowest) => return lowest,
-    }
-    let shape = |lowest| Shape::new(lowest, resident.line_count, 0u64, 0u64, top_max);
-    match (shape(Lowest::Codes16), shape(Lowest::Codes8)) {
-        (Some(long), Some(short))
-            if short.levels < long.levels || long.bytes() > gpu.device().l2_bytes / 2 =>
-        {
-            Lowest::Codes8
-        }
-        _ => Lowest::Codes16,
-    }
-}
-
-/// Returns the low and the high half of a word.
-fn halves(word: u128) -> [u64; 2] {
-    [word as u64, (word >> 64) as u64]
 }
 
 impl Spine {
-    /// Builds the image of a table, and waits for it.
-    pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
+    /// Creates the search through an image.
+    pub(crate) fn new(resident: &Resident, image: Arc<Imaged>) -> Result<Self, GpuError> {
         let gpu = &resident.gpu;
-        let Some((threads, top_max)) = room(gpu) else {
-            let shared_max = gpu.limits().shared_bytes_max;
-            return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
-        };
-        let make = |lowest| {
-            let shape = Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max)
-                .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
-            make_image(stream, resident, shape)
-        };
-        let mut lowest = lowest(gpu, resident, threads, top_max);
-        let mut made = make(lowest)?;
-        let is_uneven = made.astray > resident.line_count / ASTRAY_PART;
-        if is_uneven && lowest == Lowest::Codes8 && gpu.options().lowest.is_none() {
-            drop(made);
-            lowest = Lowest::Codes16;
-            made = make(lowest)?;
-        }
-        let Made { arguments: even, mut image, .. } = made;
-        let mut arguments = even;
-        if let Some(fine) = fine(stream, resident, threads, &even)? {
-            lowest = Lowest::Codes32;
-            arguments = fine.arguments;
-            image.extend(fine.image);
-        }
-        let instance = Instance { lowest, ..resident.instance(&SPINE, threads) };
-        let shared_bytes = u32::from(threads) * LINE_BYTES + arguments.compact_parts * 16;
-        let few_shared_bytes = few_bytes(lowest);
+        let instance = Instance { lowest: image.lowest, ..resident.instance(&SPINE, image.threads) };
         let (mut blocks_max, mut few_max) = (u32::MAX, 0);
         for entry in SPINE.entries(instance) {
             if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
-                blocks_max =
-                    blocks_max.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?);
+                let (threads, shared_bytes) = (image.threads.into(), image.shared_bytes);
+                blocks_max = blocks_max.min(gpu.blocks_at_once(instance, entry, threads, shared_bytes)?);
             }
             if entry == "spine_few" {
-                let blocks = gpu.blocks_at_once(instance, entry, FEW_THREADS, few_shared_bytes)?;
-                // Each of them loads a node's lines, which over the link pays for fewer queries.
-                few_max = match resident.residence {
-                    Residence::Pinned | Residence::Hybrid => 32,
-                    _ => u64::from(blocks) * GROUP,
-                };
+                few_max = self::few_max(resident, instance, entry)?;
             }
         }
-        let _lines = resident.lines.clone();
-        Ok(Self {
-            arguments,
-            even,
-            instance,
-            blocks_max,
-            few_max,
-            shared_bytes,
-            few_shared_bytes,
-            image,
-            _lines,
-        })
+        Ok(Self { image, instance, blocks_max, few_max })
     }
 
     /// Returns the instance of the kernels.
@@ -247,30 +115,37 @@ impl Spine {
         self.instance
     }
 
+    /// Returns the image.
+    pub(crate) fn image(&self) -> &Arc<Imaged> {
+        &self.image
+    }
+
     /// Returns the arguments of the kernels.
     pub(crate) fn arguments(&self) -> &Arguments {
-        &self.arguments
+        &self.image.arguments
     }
 
-    /// Returns the arguments of the image with short codes.
-    pub(crate) fn even(&self) -> &Arguments {
-        &self.even
-    }
-
-    /// Returns the launch of a batch. A short batch is spread over as many blocks as run at a time; a thread
-    /// loads at most 32 bytes of the top.
+    /// Returns the launch of a batch.
     pub(crate) fn shape(&self, queries: u64) -> LaunchShape {
-        let blocks = queries.div_ceil(32).clamp(1, self.blocks_max.into());
-        let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.compact_parts / 2));
-        let threads = threads.next_multiple_of(32).min(self.instance.option.into());
-        LaunchShape { blocks: blocks as u32, threads: threads as u32, shared_bytes: self.shared_bytes }
+        self.image.shape(queries, self.blocks_max)
     }
+}
 
-    /// Returns the launch of a batch with a warp per query: its blocks cover the whole presence bitmap.
-    fn few_shape(&self, queries: u64) -> LaunchShape {
-        let blocks = queries.next_multiple_of(32) / GROUP;
-        LaunchShape { blocks: blocks as u32, threads: FEW_THREADS, shared_bytes: self.few_shared_bytes }
-    }
+/// Returns the number of queries of the longest batch that has a warp for each, by a kernel that answers such.
+pub(crate) fn few_max(resident: &Resident, instance: Instance, entry: &'static str) -> Result<u64, GpuError> {
+    let shared_bytes = few_bytes(instance.lowest);
+    let blocks = resident.gpu.blocks_at_once(instance, entry, FEW_THREADS, shared_bytes)?;
+    // Each of them loads a node's lines, which over the link pays for fewer queries.
+    Ok(match resident.residence {
+        Residence::Pinned | Residence::Hybrid => 32,
+        _ => u64::from(blocks) * GROUP,
+    })
+}
+
+/// Returns the launch of a batch with a warp per query: its blocks cover the whole presence bitmap.
+pub(crate) fn few_shape(instance: Instance, queries: u64) -> LaunchShape {
+    let blocks = queries.next_multiple_of(32) / GROUP;
+    LaunchShape { blocks: blocks as u32, threads: FEW_THREADS, shared_bytes: few_bytes(instance.lowest) }
 }
 
 /// Returns the shared memory for a short batch's queries, with their lines and answers; the same as in
@@ -279,189 +154,10 @@ pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
     GROUP as u32 * (lowest.fanout(0) as u32 * LINE_BYTES + 64 + 16)
 }
 
-/// Result of [`make_image`].
-struct Made {
-    arguments: Arguments,
-    image: Vec<DeviceBuffer>,
-    /// Number of lines whose queries are led left of them, in lowest nodes of short codes.
-    astray: u64,
-}
-
-/// Makes the top, compact top and nodes of a table's lines, and the arguments that point to them. Waits for
-/// them.
-fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made, GpuError> {
-    let gpu = &resident.gpu;
-    let instance = resident.instance(&IMAGE, 0);
-    let launch = |entry, items| grid(gpu, instance, entry, IMAGE_THREADS, 0, items);
-    let mut arguments = Arguments {
-        lines: resident.lines.address(),
-        tuples: resident.tuples,
-        last_line: (resident.line_count - 1) as u32,
-        ..Arguments::default()
-    };
-
-    let (any, all) = border_bits(stream, resident, &arguments)?;
-    let shape = shape.with_gap(Gap::widest(any, all));
-    if let Some(gap) = shape.gap {
-        (arguments.gap_at, arguments.gap_bits) = (gap.at, gap.bits);
-        arguments.gap_value = halves(gap.value);
-    }
-    (arguments.low, arguments.high) = (halves(shape.close(shape.low)), halves(shape.close(shape.high)));
-    (arguments.levels, arguments.top_shift) = (shape.levels as u32, shape.top_shift());
-    (arguments.bucket_bits, arguments.bucket_shift) = (shape.bucket_bits, shape.bucket_shift());
-    arguments.low_bits = shape.lowest.code_bits(0);
-
-    arguments.streams_lines = (resident.lines.bytes() > STREAMED_MIN * gpu.device().l2_bytes).into();
-
-    let top = resident.buffer((shape.top() * 4).max(4))?;
-    (arguments.top, arguments.top_count) = (top.address(), shape.top() as u32);
-    // Blocks load it 16 bytes at a time; the bytes after its last code are not used.
-    let compact = resident.buffer(shape.compact_bytes())?;
-    (arguments.compact, arguments.compact_parts) = (compact.address(), (shape.compact_bytes() / 16) as u32);
-    let mut image = vec![top, compact];
-    for (level, address) in arguments.nodes.iter_mut().enumerate().take(shape.levels) {
-        let nodes = resident.buffer(shape.nodes(level) * NODE_BYTES as u64)?;
-        *address = nodes.address();
-        image.push(nodes);
-    }
-    let sum = DeviceBuffer::new(gpu, 8)?;
-    let queued = image[1].fill(stream, 0).and_then(|()| sum.fill(stream, 0)).and_then(|()| {
-        // SAFETY: the lines belong to the table, top and nodes have the sizes of the shape; all live until
-        // the stream was waited for.
-        unsafe { make_levels(stream, instance, &arguments, &shape, &sum, launch) }
-    });
-    let mut counted = [0; 8];
-    sum.copy_to_host(stream, &mut counted)?;
-    queued?;
-    Ok(Made { arguments, image, astray: u64::from_le_bytes(counted) / 256 })
-}
-
-/// Makes a table's fine image, if it is asked for, or if the other one leads too many queries astray. Codes of
-/// its lowest nodes are the shortest ones that keep the keys apart.
-fn fine(
-    stream: &Stream,
-    resident: &Resident,
-    threads: u16,
-    even: &Arguments,
-) -> Result<Option<Fine>, GpuError> {
-    let gpu = &resident.gpu;
-    let options = gpu.options();
-    let is_asked = options.lowest.map(|lowest| lowest == Lowest::Codes32);
-    if threads != THREADS || is_asked == Some(false) {
-        return Ok(None);
-    }
-    if is_asked.is_none() && looks(stream, resident, even)? <= LOOKS_MAX {
-        return Ok(None);
-    }
-    let shared_bytes = gpu.limits().shared_bytes_max as usize - usize::from(threads) * LINE_BYTES as usize;
-    let shape = |low_bits| fine_image::shape(resident, low_bits, shared_bytes, options.top_max);
-    let is_large = shape(LOW_BITS[1]).is_some_and(|shape| shape.nodes_bytes() > gpu.device().l2_bytes / 2);
-    let most = |low_bits| match low_bits {
-        16 if is_large => LARGE_LOOKS_MAX,
-        16 => FINE_LOOKS_MAX[0],
-        24 => FINE_LOOKS_MAX[1],
-        _ => f64::INFINITY,
-    };
-    let asked = options.fine_bits;
-    let mut made = None;
-    for low_bits in LOW_BITS.into_iter().filter(|&bits| asked.is_none_or(|asked| asked == bits)) {
-        let Some(shape) = shape(low_bits) else { break };
-        drop(made.take());
-        let fine = Fine::new(stream, resident, &shape, even)?;
-        let found = looks(stream, resident, &fine.arguments)?;
-        made = Some(fine);
-        if found <= most(low_bits) {
-            break;
-        }
-    }
-    Ok(made)
-}
-
-/// Returns how many other lines are looked at until a line is found that is there, on average.
-fn looks(stream: &Stream, resident: &Resident, arguments: &Arguments) -> Result<f64, GpuError> {
-    let gpu = &resident.gpu;
-    let count = SAMPLE_LINES.min(arguments.last_line.into());
-    let sums = DeviceBuffer::new(gpu, 16)?;
-    sums.fill(stream, 0)?;
-    let is_fine = arguments.group_children > 0;
-    let source: Source = if is_fine { &FINE_IMAGE } else { &IMAGE };
-    let entry = if is_fine { "fine_sample" } else { "image_sample" };
-    let instance = resident.instance(source, 0);
-    let queued = grid(gpu, instance, entry, IMAGE_THREADS, 0, count).and_then(|blocks| {
-        // SAFETY: the lines and the image belong to the table, and there are two sums; all live until the
-        // stream was waited for.
-        unsafe {
-            match is_fine {
-                true => fine_sample(stream, instance, blocks, arguments, &count, &sums.address()),
-                false => image_sample(stream, instance, blocks, arguments, &count, &sums.address()),
-            }
-        }
-    });
-    let mut host = [0; 16];
-    sums.copy_to_host(stream, &mut host)?;
-    queued?;
-    let others = u64::from_le_bytes(std::array::from_fn(|at| host[8 + at]));
-    Ok(others as f64 / count.max(1) as f64)
-}
-
-/// Returns the bits that some border has, and those that all have.
-fn border_bits(
-    stream: &Stream,
-    resident: &Resident,
-    arguments: &Arguments,
-) -> Result<(u128, u128), GpuError> {
-    let gpu = &resident.gpu;
-    let instance = resident.instance(&IMAGE, 0);
-    let word_bytes = usize::from(resident.word_bytes);
-    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
-    let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;
-    let queued = bits.fill(stream, 0).and_then(|()| {
-        // SAFETY: the lines belong to the table, `bits` has two words; both live until the stream was waited
-        // for.
-        unsafe { image_bits(stream, instance, shape, arguments, &bits.address()) }
-    });
-    let mut host = [0; 32];
-    bits.copy_to_host(stream, &mut host[..2 * word_bytes])?;
-    queued?;
-    let word = |from: usize| {
-        let bytes = &host[from..from + word_bytes];
-        bytes.iter().rev().fold(0u128, |word, &byte| word << 8 | u128::from(byte))
-    };
-    // The second word has the bits that some border lacks.
-    Ok((word(0), !word(word_bytes)))
-}
-
-/// Queues making the top, its compact form, then the nodes, the last level first.
-///
-/// # Safety
-/// `arguments` must point to lines, top and nodes of that shape, which stay alive until the work is done.
-unsafe fn make_levels(
-    stream: &Stream,
-    instance: Instance,
-    arguments: &Arguments,
-    shape: &Shape,
-    astray: &DeviceBuffer,
-    launch: impl Fn(&'static str, u64) -> Result<LaunchShape, GpuError>,
-) -> Result<(), GpuError> {
-    // SAFETY: the caller guarantees the memory that `arguments` point to.
-    unsafe { image_top(stream, instance, launch("image_top", shape.top())?, arguments) }?;
-    let items = shape.top().max(1 << shape.bucket_bits);
-    // SAFETY: the caller guarantees the memory that `arguments` point to; the top was made by the launch
-    // before.
-    unsafe { image_buckets(stream, instance, launch("image_buckets", items)?, arguments) }?;
-    for level in (0..shape.levels).rev() {
-        let blocks = launch("image_level", shape.nodes(level))?;
-        // SAFETY: the caller guarantees the memory that `arguments` point to; the levels above were made by
-        // launches before.
-        unsafe { image_level(stream, instance, blocks, arguments, &(level as u32), &astray.address()) }?;
-    }
-    Ok(())
-}
-
 impl AnyOrder for Spine {
     unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError> {
         let shape = self.shape(batch.count);
-        let arguments = self.arguments.unless(order);
+        let arguments = self.arguments().unless(order);
         if batch.ranks == 0 {
             // SAFETY: the caller guarantees the batch and its buffers; `self` owns lines and image.
             unsafe { spine_values(stream, self.instance, shape, &arguments, batch) }
@@ -477,7 +173,8 @@ impl Search for Spine {
         if batch.count <= self.few_max {
             // SAFETY: the caller guarantees the batch and its buffers; `self` owns lines and image.
             return unsafe {
-                spine_few(stream, self.instance, self.few_shape(batch.count), &self.arguments, batch)
+                let shape = few_shape(self.instance, batch.count);
+                spine_few(stream, self.instance, shape, self.arguments(), batch)
             };
         }
         // SAFETY: the caller guarantees the batch and its buffers; there is no sample.
@@ -489,103 +186,26 @@ impl Search for Spine {
     }
 
     fn bytes(&self) -> u64 {
-        self.image.iter().map(DeviceBuffer::bytes).sum()
+        self.image.bytes()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "emulate"))]
 mod tests {
     use super::*;
-    use crate::image::Image;
-    use pleach::{Index, Key, Value};
+    use crate::algorithm::Algorithm;
+    use crate::algorithm::imaged::looks;
+    use crate::{Gpu, GpuOptions, GpuTable, LaneOrder};
+    use pleach::Index;
     use pleach_builder::{BuildOptions, build_slice};
-    use pleach_format::LineGeometry;
-    use pleach_format::key::Word;
 
-    /// Compares the top and nodes made by the device with those of the scalar builder, byte for byte.
-    fn check<K: Key, V: Value>(gpu: &Gpu, mut tuples: Vec<(K, V)>, residence: Residence, top_max: usize) {
-        tuples.sort_by_key(|tuple| tuple.0.encode());
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("table.pleach");
-        build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
-        let index = Index::open(&path).expect("opens");
-        let stream = Stream::new(gpu).expect("a stream");
-        let resident = Resident::new(&index, &stream, residence).expect("fits").expect("there are tuples");
-        let lowest = if top_max.is_multiple_of(2) { Lowest::Codes8 } else { Lowest::Codes16 };
-        let shape =
-            Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max).expect("fits");
-        let what = format!("{} tuples of {}, {residence:?}, top of {top_max}", tuples.len(), K::TYPE);
-        let Made { arguments, image, .. } = make_image(&stream, &resident, shape).expect("made");
-
-        let line =
-            LineGeometry::new(resident.word_bytes.into(), resident.value_bytes.into()).tuples_per_line();
-        let lasts: Vec<u128> =
-            tuples.chunks(line).map(|line| line[line.len() - 1].0.encode().to_u128()).collect();
-        let scalar = Image::of(shape.with_gap(Image::gap(&lasts)), &lasts);
-        let read = |buffer: &DeviceBuffer, bytes: usize| {
-            let mut found = vec![0; bytes];
-            buffer.copy_to_host(&stream, &mut found).expect("copied");
-            found
-        };
-        let top: Vec<u8> = scalar.top.iter().flat_map(|code| code.to_le_bytes()).collect();
-        assert!(read(&image[0], top.len()) == top, "{what}: top");
-        let compact = scalar.compact();
-        assert!(read(&image[1], compact.len()) == compact, "{what}: compact top");
-        assert_eq!(
-            (arguments.levels as usize, arguments.top_count as usize),
-            (scalar.nodes.len(), scalar.top.len())
-        );
-        for (level, nodes) in scalar.nodes.iter().enumerate() {
-            let bytes = nodes.concat();
-            assert!(read(&image[level + 2], bytes.len()) == bytes, "{what}: level {level}");
-        }
-
-        let children_max = if top_max % 2 == 1 { 1 } else { 3 };
-        let (lines, low, high) = (resident.line_count, resident.low, resident.high);
-        for low_bits in LOW_BITS {
-            let shape = crate::fine::Shape::new(low_bits, lines, low, high, children_max).expect("fits");
-            let shape = shape.with_gap(Image::gap(&lasts));
-            let scalar = crate::fine::Fine::of(shape, &lasts);
-            let fine = Fine::new(&stream, &resident, &shape, &arguments).expect("made");
-            let top = scalar.top(resident.word_bytes.into());
-            assert!(read(&fine.image[0], top.len()) == top, "{what}: fine top");
-            for level in 0..shape.levels {
-                let bytes = scalar.level(level);
-                let found = read(&fine.image[level + 1], bytes.len());
-                assert!(found == bytes, "{what}: fine level {level}, codes of {low_bits} bits");
-            }
-        }
+    fn spine(stream: &Stream, resident: &Resident) -> Spine {
+        let image = Imaged::new(stream, resident, false).expect("made");
+        Spine::new(resident, Arc::new(image)).expect("made")
     }
 
-    fn check_all(gpu: &Gpu, counts: &[u64]) {
-        let mix = |i: u64| {
-            (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23).wrapping_mul(0xBF58_476D_1CE4_E5B9)
-        };
-        for &count in counts {
-            for residence in [Residence::Device, Residence::Hybrid] {
-                let all = 0..count;
-                check(gpu, all.clone().map(|i| (mix(i), i)).collect(), residence, 4);
-                check(gpu, all.clone().map(|i| (mix(i / 9) as u32, i as u32)).collect(), residence, 100);
-                check(gpu, all.clone().map(|i| (((i / 64) << 40) | (i % 64), ())).collect(), residence, 7);
-                check(gpu, all.clone().map(|i| (u128::from(mix(i)) << 33, ())).collect(), residence, 1);
-                check(gpu, all.map(|i| (mix(i) as u32, i)).collect(), residence, TOP_MAX);
-            }
-        }
-    }
-
-    #[test]
-    fn images_are_those_of_the_scalar_builder() {
-        match Gpu::open(0) {
-            Ok(gpu) => check_all(&gpu, &[1, 2, 3, 9, 65, 1000, 100_000]),
-            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    #[cfg(feature = "emulate")]
     #[test]
     fn short_codes_serve_keys_that_are_spread_evenly() {
-        use crate::{GpuOptions, LaneOrder};
         let options = GpuOptions { top_max: Some(10), ..GpuOptions::default() };
         let gpu = match Gpu::emulated(LaneOrder::Ascending, options) {
             Ok(gpu) => gpu,
@@ -610,15 +230,13 @@ mod tests {
             let stream = Stream::new(&gpu).expect("a stream");
             let resident =
                 Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
-            assert_eq!(Spine::new(&stream, &resident).expect("made").instance().lowest, lowest);
+            assert_eq!(spine(&stream, &resident).instance().lowest, lowest);
         }
     }
 
     /// Lines below one, two and wide levels of a fine image, whose groups have one child each.
-    #[cfg(feature = "emulate")]
     #[test]
     fn fine_images_are_searched() {
-        use crate::{GpuOptions, GpuTable, LaneOrder};
         for (low_bits, count) in [(16, 4000), (24, 60_000), (32, 336_000)] {
             let options = GpuOptions {
                 lowest: Some(Lowest::Codes32),
@@ -645,8 +263,8 @@ mod tests {
             let stream = Stream::new(&gpu).expect("a stream");
             let resident =
                 Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
-            let spine = Spine::new(&stream, &resident).expect("made");
-            assert_eq!(spine.arguments().is_wide, u32::from(low_bits == 32));
+            let spine = spine(&stream, &resident);
+            assert_eq!(spine.arguments().is_wide, u16::from(low_bits == 32));
             let others = looks(&stream, &resident, spine.arguments()).expect("counted");
             assert!(others < 0.01, "{others} other lines by {low_bits} bits");
             let table = GpuTable::new(&index, &gpu).expect("fits");
@@ -668,17 +286,6 @@ mod tests {
             table.lower_bound_batch::<u128, ()>(&queries, &mut ranks).expect("answers");
             let expected = queries.iter().map(|&query| keys.partition_point(|&key| key < query) as u64);
             assert!(ranks.into_iter().eq(expected), "ranks of {count} by {low_bits} bits");
-        }
-    }
-
-    #[cfg(feature = "emulate")]
-    #[test]
-    fn images_are_those_of_the_scalar_builder_where_a_cpu_is_the_device() {
-        use crate::{GpuOptions, LaneOrder};
-        match Gpu::emulated(LaneOrder::Random(3), GpuOptions::default()) {
-            Ok(gpu) => check_all(&gpu, &[1, 2, 3, 9, 65, 1000, 5000]),
-            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
-            Err(error) => panic!("{error}"),
         }
     }
 }

@@ -5,24 +5,24 @@
 //! shorter tiles, so that all of the device works on it.
 //!
 //! The kernel answers any batch: it searches a tile that is out of order, or has few queries among many
-//! lines, through the device image, which the spine owns.
+//! lines, through the device image of the spine.
 //!
 //! The device can sample whether a batch ascends, and the search can depend on the result, so that the choice
 //! does not wait for the host. Order decides speed, never answers.
 
 use super::arguments::{self, IMAGE_TEXT};
+use super::imaged::Imaged;
 use super::order::{DESCENTS_MAX, SAMPLE_BYTES};
 use super::search::Search;
-use super::spine::Spine;
 use crate::driver::LaunchShape;
-use crate::kernel::{Batch, Instance, SourceSpec};
+use crate::kernel::{Batch, Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::Resident;
 use crate::{GpuError, Stream};
 use std::sync::Arc;
 
 /// Threads per block.
-const THREADS: u16 = 256;
+pub(crate) const THREADS: u16 = 256;
 /// Threads of the one block that samples.
 const SAMPLE_THREADS: u32 = 1024;
 /// Number of rows of 32 queries that are sampled.
@@ -44,17 +44,23 @@ const TURNS: u64 = 4;
 /// lines.
 const LINES_A_QUERY: u32 = 1;
 
+/// Text that the kernels share which merge; [`NUMBERS`] belong to it.
+pub(crate) const SWEEP_TEXT: Text = Text { name: "sweep.cuh", text: include_str!("../kernels/sweep.cuh") };
+
+/// Definitions of that text, and of the image's.
+pub(crate) const NUMBERS: [(&str, u64); 2] = [
+    ("BYTES_OF_SPINE", size_of::<arguments::Arguments>() as u64),
+    ("BYTES_OF_SWEEP", size_of::<Arguments>() as u64),
+];
+
 crate::kernel! {
     /// Ascending queries merged with the tuple lines.
     SWEEP = SourceSpec {
-        shared: &[IMAGE_TEXT],
+        shared: &[IMAGE_TEXT, SWEEP_TEXT],
         option_name: Some("THREADS"),
         options: &[THREADS],
         has_value_width: true,
-        numbers: |_| vec![
-            ("BYTES_OF_SPINE", size_of::<arguments::Arguments>() as u64),
-            ("BYTES_OF_SWEEP", size_of::<Arguments>() as u64),
-        ],
+        numbers: |_| NUMBERS.to_vec(),
         ..SourceSpec::new("sweep.cu", include_str!("../kernels/sweep.cu"))
     };
     /// Merges ascending queries with the lines.
@@ -63,7 +69,7 @@ crate::kernel! {
     sample_order(batch: Batch, places: u32, found: u64);
 }
 
-/// Arguments of the kernel; the same as Sweep in sweep.cu.
+/// Arguments of the kernel; the same as Sweep in sweep.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Arguments {
@@ -79,10 +85,55 @@ pub(crate) struct Arguments {
 /// A table whose lines are merged with ascending queries.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    spine: Arc<Spine>,
     instance: Instance,
+    tiles: Tiles,
+}
+
+/// Tiles of batches for a table.
+#[derive(Debug)]
+pub(crate) struct Tiles {
+    image: Arc<Imaged>,
     line_count: u64,
     blocks_max: u32,
+}
+
+impl Tiles {
+    /// Creates the tiles for a kernel that answers them, and an image of the table.
+    pub(crate) fn new(
+        resident: &Resident,
+        image: Arc<Imaged>,
+        instance: Instance,
+        entry: &'static str,
+    ) -> Result<Self, GpuError> {
+        let (threads, shared_bytes) = (THREADS.into(), Self::shared_bytes());
+        let blocks_max = resident.gpu.blocks_at_once(instance, entry, threads, shared_bytes)?;
+        Ok(Self { image, line_count: resident.line_count, blocks_max })
+    }
+
+    /// Returns the shared memory per block: a chunk, or a line per thread.
+    fn shared_bytes() -> u32 {
+        CHUNK_LINES.max(THREADS.into()) * LINE_BYTES
+    }
+
+    /// Returns the launch of a batch, and its arguments, with the address of a sample or 0.
+    pub(crate) fn launch(&self, queries: u64, order: u64) -> (LaunchShape, Arguments) {
+        let rows = rows(queries, self.line_count, self.blocks_max);
+        let tile = rows * u32::from(THREADS);
+        let arguments = Arguments {
+            image: self.image.even,
+            order,
+            rows,
+            chunk_lines: CHUNK_LINES,
+            stream_lines: tile * LINES_A_QUERY,
+            descents_max: DESCENTS_MAX,
+        };
+        let shape = LaunchShape {
+            blocks: u32::try_from(queries.div_ceil(tile.into())).unwrap_or(u32::MAX),
+            threads: THREADS.into(),
+            shared_bytes: Self::shared_bytes(),
+        };
+        (shape, arguments)
+    }
 }
 
 /// Returns the number of rows of 32 queries that a warp has in a tile.
@@ -95,16 +146,9 @@ fn rows(queries: u64, lines: u64, blocks_max: u32) -> u32 {
 
 impl Sweep {
     /// Creates the sweep of a table, with its image.
-    pub(crate) fn new(resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
+    pub(crate) fn new(resident: &Resident, image: Arc<Imaged>) -> Result<Self, GpuError> {
         let instance = resident.instance(&SWEEP, THREADS);
-        let (threads, shared_bytes) = (THREADS.into(), Self::shared_bytes());
-        let blocks_max = resident.gpu.blocks_at_once(instance, "sweep", threads, shared_bytes)?;
-        Ok(Self { spine, instance, line_count: resident.line_count, blocks_max })
-    }
-
-    /// Returns the shared memory per block: a chunk, or a line per thread.
-    fn shared_bytes() -> u32 {
-        CHUNK_LINES.max(THREADS.into()) * LINE_BYTES
+        Ok(Self { instance, tiles: Tiles::new(resident, image, instance, "sweep")? })
     }
 
     /// Queues sampling the order of a batch, which writes 8 bytes to `found`, for [`Sweep::search_if`].
@@ -117,10 +161,8 @@ impl Sweep {
         batch: &Batch,
         found: &DeviceBuffer,
     ) -> Result<(), GpuError> {
-        found.holds("order", SAMPLE_BYTES)?;
-        let shape = LaunchShape { blocks: 1, threads: SAMPLE_THREADS, shared_bytes: 0 };
-        // SAFETY: the caller guarantees queries and `found`, which has room for both numbers.
-        unsafe { sample_order(stream, self.instance, shape, batch, &SAMPLE_ROWS, &found.address()) }
+        // SAFETY: the caller guarantees queries and `found`.
+        unsafe { sample(stream, self.instance, batch, found) }
     }
 
     /// Queues a search as [`Search::search`] does, but does nothing if a sample at address `order`, unless
@@ -134,25 +176,27 @@ impl Sweep {
         batch: &Batch,
         order: u64,
     ) -> Result<(), GpuError> {
-        let rows = rows(batch.count, self.line_count, self.blocks_max);
-        let tile = rows * u32::from(THREADS);
-        let arguments = Arguments {
-            image: *self.spine.even(),
-            order,
-            rows,
-            chunk_lines: CHUNK_LINES,
-            stream_lines: tile * LINES_A_QUERY,
-            descents_max: DESCENTS_MAX,
-        };
-        let shape = LaunchShape {
-            blocks: u32::try_from(batch.count.div_ceil(tile.into())).unwrap_or(u32::MAX),
-            threads: THREADS.into(),
-            shared_bytes: Self::shared_bytes(),
-        };
-        // SAFETY: the caller guarantees the batch, its buffers and the sample; the spine owns lines and
-        // image, and shared memory holds a chunk.
+        let (shape, arguments) = self.tiles.launch(batch.count, order);
+        // SAFETY: the caller guarantees the batch, its buffers and the sample; the tiles own
+        // lines and image, and shared memory holds a chunk.
         unsafe { sweep(stream, self.instance, shape, &arguments, batch) }
     }
+}
+
+/// Queues sampling the order of a batch as [`Sweep::sample`] does, by an instance of [`SWEEP`].
+///
+/// # Safety
+/// The queries of the batch, and `found`, must stay alive until the work is done.
+pub(crate) unsafe fn sample(
+    stream: &Stream,
+    instance: Instance,
+    batch: &Batch,
+    found: &DeviceBuffer,
+) -> Result<(), GpuError> {
+    found.holds("order", SAMPLE_BYTES)?;
+    let shape = LaunchShape { blocks: 1, threads: SAMPLE_THREADS, shared_bytes: 0 };
+    // SAFETY: the caller guarantees queries and `found`, which has room for both numbers.
+    unsafe { sample_order(stream, instance, shape, batch, &SAMPLE_ROWS, &found.address()) }
 }
 
 impl Search for Sweep {
@@ -162,7 +206,7 @@ impl Search for Sweep {
         unsafe { self.search_if(stream, batch, 0) }
     }
 
-    /// Returns 0: the spine owns the image.
+    /// Returns 0: the spine has the same image.
     fn bytes(&self) -> u64 {
         0
     }
@@ -192,6 +236,6 @@ mod tests {
     #[test]
     fn a_tile_is_whole_words_of_the_bitmap() {
         assert_eq!(THREADS % 32, 0);
-        assert!(u64::from(CHUNK_LINES) > TILE_LINES && Sweep::shared_bytes() <= 48 << 10);
+        assert!(u64::from(CHUNK_LINES) > TILE_LINES && Tiles::shared_bytes() <= 48 << 10);
     }
 }

@@ -9,7 +9,7 @@
 // The border right of child `child` of a level, as an offset; `other` if there is none.
 __device__ __forceinline__ Word fine_border(const Arguments& table, u64 child, u64 span, Word other) {
     u64 line = (child + 1) * span - 1;
-    return line < table.last_line ? offset_of(table, last_key(table, line)) : other;
+    return line < table.last_line ? offset_of(table, border_key(table, line)) : other;
 }
 
 // The top: words, then the codes of each group.
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(256)
     Looks looks = {0, 0};
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; (at & ~(u64)31) < count; at += step) {
         u64 line = min(at, count - 1) * table.last_line / count;
-        look(looks, at < count, line, fine_line(table, top, last_key(table, line)));
+        look(looks, at < count, line, fine_line(table, top, border_key(table, line)));
     }
     add_looks(looks, sums);
 }

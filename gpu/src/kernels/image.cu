@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) image_bits(const __grid_consta
     Word any = 0, all = (Word)~(Word)0;
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 line = (u64)blockIdx.x * blockDim.x + threadIdx.x; line < table.last_line; line += step) {
-        Word word = last_key(table, line);
+        Word word = border_key(table, line);
         any |= word;
         all &= word;
     }
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256) image_top(const __grid_constan
     u64 span = span_of(table, table.levels);
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < table.top_count; i += gridDim.x * blockDim.x) {
         u64 line = min(((u64)i + 1) * span, (u64)table.last_line) - 1;
-        ((u32*)table.top)[i] = (u32)(offset_of(table, last_key(table, line)) >> table.top_shift);
+        ((u32*)table.top)[i] = (u32)(offset_of(table, border_key(table, line)) >> table.top_shift);
     }
 }
 
@@ -123,7 +123,7 @@ __device__ __forceinline__ u32 make_codes(const Arguments& table, const Interval
 #pragma unroll
     for (u32 i = 0; i < 8; i++) {
         u64 line = (first + i + 1) * span - 1;
-        words[i] = line < table.last_line ? last_key(table, line) : (Word)0;
+        words[i] = line < table.last_line ? border_key(table, line) : (Word)0;
     }
     u32 shift = shift_of<CODE_BITS>(interval.left, interval.right), sum = 0;
     Word before = 0, cell = 0;
@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     Looks looks = {0, 0};
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; (at & ~(u64)31) < count; at += step) {
         u64 line = min(at, count - 1) * table.last_line / count;
-        look(looks, at < count, line, line_between(table, 0, table.top_count, last_key(table, line)));
+        look(looks, at < count, line, line_between(table, 0, table.top_count, border_key(table, line)));
     }
     add_looks(looks, sums);
 }

@@ -2,6 +2,10 @@
 // image.rs. Nodes come from image.cu, whose codes of borders that do not exist are all ones: so no child is taken that
 // is not there.
 //
+// An image leads to the first line whose last key is not below a word. A *mirrored* one is that of the table read
+// backwards, with inverted words: its places count from the last line, and it leads to the last line whose first key is
+// not above a query, in which the query's floor is.
+//
 // Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line), FANOUT, LEVELS_MAX; LOW_BITS, bits of
 // a code of level 0, if it is compiled for one of them.
 
@@ -45,7 +49,8 @@ struct Arguments {
     u32 streams_lines;
     // Of a fine image: children of a group of the top, and whether nodes of the last level have 64 bytes.
     u32 group_children;
-    u32 is_wide;
+    u16 is_wide;
+    u16 is_mirrored;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/arguments.rs");
 
@@ -313,6 +318,30 @@ __device__ __forceinline__ Word last_key(const Arguments& table, u64 line) {
 #else
     return __ldg(key);
 #endif
+}
+
+// The first key of a line.
+__device__ __forceinline__ Word first_key(const Arguments& table, u64 line) {
+    const u64* halves = (const u64*)(table.lines + line * LINE_PARTS);
+#if WORD_BYTES == 16
+    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
+#else
+    return __ldg((const Word*)halves);
+#endif
+}
+
+// The line at a place of an image, and the edge of a place, up to which aims lead there.
+template <bool IS_MIRRORED> __device__ __forceinline__ u32 line_at(const Arguments& table, u32 at) {
+    return IS_MIRRORED ? table.last_line - at : at;
+}
+
+template <bool IS_MIRRORED> __device__ __forceinline__ Word edge_key(const Arguments& table, u64 at) {
+    return IS_MIRRORED ? (Word)~first_key(table, table.last_line - at) : last_key(table, at);
+}
+
+// The same where the image says whether it is mirrored.
+__device__ __forceinline__ Word border_key(const Arguments& table, u64 at) {
+    return table.is_mirrored != 0 ? edge_key<true>(table, at) : edge_key<false>(table, at);
 }
 
 // Where 16 bytes of a thread's line lie in its block's stage: turned, so that reads do not meet in a bank.

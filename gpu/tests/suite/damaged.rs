@@ -3,7 +3,7 @@
 //! sanitizer on a CPU that stands for one.
 
 use super::mix;
-use pleach::{Index, Key, KeyType, Value, ValueType};
+use pleach::{Index, Key, KeyType, Tuples, Value, ValueType};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_format::Word;
 use pleach_format::superblock::Superblock;
@@ -73,6 +73,21 @@ fn ask<K: Key, V: Value>(
         if answered(table.lower_bound_batch_by::<K, V>(algorithm, queries, &mut ranks), &what).is_some() {
             assert!(ranks.iter().all(|&rank| rank <= index.len()), "{what}");
             asked += take as u64;
+        }
+    }
+    for near in super::near::KINDS {
+        for algorithm in ours() {
+            let what = format!("{near:?} {algorithm:?}, {residence:?}: {name}");
+            let (mut ranks, mut keys, mut values) =
+                (vec![0; take], vec![K::default(); take], vec![V::default(); take]);
+            let mut present = vec![0; words];
+            let to =
+                Tuples { ranks: &mut ranks, keys: &mut keys, values: &mut values, present: &mut present };
+            if let Some(found) = answered(table.near_batch_by(algorithm, near, queries, to), &what) {
+                has_as_many(found, &present, &what);
+                assert!(ranks.iter().all(|&rank| rank < index.len() || rank == u64::MAX), "{what}");
+                asked += take as u64;
+            }
         }
     }
     let few = &queries[..take.min(40)];

@@ -1,8 +1,8 @@
 //! Batches in arrays of other libraries, against maps: every type of keys asked of every type of file.
 
-use pleach::{Index, Key, Value};
+use pleach::{Index, Key, Near, Value};
 use pleach_builder::{BuildOptions, build_slice};
-use pleach_gpu::{DeviceBuffer, Foreign, Gpu, GpuError, GpuTable, Lane, Residence, Stream};
+use pleach_gpu::{DeviceBuffer, Foreign, Gpu, GpuError, GpuTable, Lane, LookUp, Residence, Stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ fn compare(held: &Held, stream: &Stream, lane: Lane, count: usize) {
             is_wide,
             missing,
             found: if wants_found { found.address() } else { 0 },
-            ranks: 0,
+            ..Foreign::default()
         };
         let scratch = DeviceBuffer::new(gpu, held.table.foreign_bytes(&batch)).expect("memory");
         let place = (scratch.address(), scratch.bytes());
@@ -180,6 +180,68 @@ fn compare(held: &Held, stream: &Stream, lane: Lane, count: usize) {
         }
         Ok(()) => {}
         Err(error) => assert!(matches!(error, GpuError::Lane { .. }), "{error}"),
+    }
+}
+
+/// Asks for floors and ceilings: all parts of the tuples, with narrow and with wide values.
+fn compare_near(held: &Held, stream: &Stream, lane: Lane, count: usize) {
+    let (asked, raw) = numbers(lane, count);
+    let gpu = held.table.gpu();
+    let keys = DeviceBuffer::from_host(stream, &raw).expect("copied");
+    let room = |each: u64| DeviceBuffer::new(gpu, count as u64 * each).expect("memory");
+    let (values, found, ranks, tuple_keys) = (room(8), room(1), room(8), room(16));
+    for (near, is_wide) in [(Near::Floor, false), (Near::Ceiling, false), (Near::Floor, true)] {
+        let is_wide = is_wide && held.value_bytes == 4 && !held.is_float;
+        let batch = Foreign {
+            keys: keys.address(),
+            count: count as u64,
+            lane: Some(lane),
+            values: values.address(),
+            found: found.address(),
+            ranks: ranks.address(),
+            look_up: LookUp::Near(near),
+            tuple_keys: tuple_keys.address(),
+            is_wide,
+            ..Foreign::default()
+        };
+        let scratch = DeviceBuffer::new(gpu, held.table.foreign_bytes(&batch)).expect("memory");
+        // SAFETY: the buffers have a number for each key, and live until the stream was waited for.
+        let queued = unsafe { held.table.get_foreign(stream, &batch, (scratch.address(), scratch.bytes())) };
+        stream.synchronize().expect("answered");
+        match queued {
+            Ok(()) if !held.is_float => {}
+            Ok(()) => continue,
+            Err(error) => {
+                assert!(matches!(error, GpuError::Lane { .. }), "{error}");
+                continue;
+            }
+        }
+        let tuple = |number: &Number| match near {
+            Near::Ceiling => held.map.range(number..).next(),
+            _ => held.map.range(..=number).next_back(),
+        };
+        let wanted: Vec<Option<(&Number, &u64)>> = asked.iter().map(tuple).collect();
+        let wanted = || wanted.iter();
+        let bytes = held.table.index().header().key_type.bytes();
+        let key = |number: &Number| {
+            let &Number::Integer(integer) = number else { return 0 };
+            integer as u64 & u64::MAX >> (64 - 8 * bytes.min(8))
+        };
+        let what = format!("{lane:?} {batch:?}");
+        let out_bytes = if is_wide { 8 } else { held.value_bytes };
+        let mask = if out_bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
+        let value: Vec<u64> = wanted().map(|tuple| tuple.map_or(0, |tuple| tuple.1 & mask)).collect();
+        assert_eq!(words(stream, &values, count, out_bytes), value, "{what}");
+        let is_there: Vec<u64> = wanted().map(|tuple| tuple.is_some().into()).collect();
+        assert_eq!(words(stream, &found, count, 1), is_there, "{what}");
+        let own: Vec<u64> = wanted().map(|tuple| tuple.map_or(0, |tuple| key(tuple.0))).collect();
+        if bytes <= 8 {
+            assert_eq!(words(stream, &tuple_keys, count, bytes), own, "{what}");
+        }
+        let rank = |number: &Number| held.map.range(..number).count() as u64;
+        let rank_words: Vec<u64> =
+            wanted().map(|tuple| tuple.map_or(u64::MAX, |tuple| rank(tuple.0))).collect();
+        assert_eq!(words(stream, &ranks, count, 8), rank_words, "{what}");
     }
 }
 
@@ -245,9 +307,11 @@ pub fn all(gpu: &Gpu) {
                     continue;
                 }
                 COUNTS.iter().for_each(|&count| compare(held, &stream, lane, count));
+                [0, 33, 700].into_iter().for_each(|count| compare_near(held, &stream, lane, count));
                 if lane == Lane::I64 {
                     // Long enough for a search that writes presence as bytes.
                     compare(held, &stream, lane, 20_000);
+                    compare_near(held, &stream, lane, 20_000);
                 }
             }
             held.table.prepare_foreign().expect("prepared");

@@ -6,6 +6,7 @@
 
 pub mod damaged;
 pub mod exact;
+pub mod near;
 pub mod sections;
 
 use pleach::{Index, Key, KeyType, Value};
@@ -111,6 +112,10 @@ pub fn check<K: Key, V: Value>(
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(ranks == right, "{what}");
         }
+        // All queries in disorder, and those in order, for floors and ceilings.
+        let is_some = take < count;
+        let kinds = if is_some { &near::KINDS[2..] } else { &near::KINDS[..] };
+        near::check_near(&table, &tuples, algorithms, queries, kinds);
     }
 }
 
@@ -347,6 +352,12 @@ pub fn check_strings(
         assert!(values == wanted && present == there, "{algorithm:?}, {name}");
         table.lower_bound_strings_by(algorithm, queries, &mut ranks).expect("answers");
         assert!(ranks == right, "{algorithm:?}, {name}");
+        for near in near::KINDS {
+            let mut wanted = vec![0; take];
+            let found = view.near_batch(near, queries, &mut wanted).expect("answers");
+            let count = table.near_strings_by(algorithm, near, queries, &mut ranks).expect("answers");
+            assert!(ranks == wanted && count == found, "{near:?} {algorithm:?}, {name}");
+        }
     }
 }
 

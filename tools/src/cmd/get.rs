@@ -53,12 +53,9 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let message = message.more(format!("the keys are {}", index.key_type()));
         return Err(Failure::usage(message.advise("use --floor or --ceiling")));
     }
-    if args.nearest && matches!(args.device, Device::Cuda(_)) {
-        let message = Message::new("--nearest is searched on the CPU").at("--device cuda");
-        return Err(Failure::usage(message.advise("use --device cpu, or --floor or --ceiling")));
-    }
     let choice = choose(args, &index, is_any, &costs)?;
-    let device = OnDevice::open(args, &index, &costs)?;
+    let is_near = is_interval || args.near().is_some();
+    let device = OnDevice::open(args, &index, &costs, is_near)?;
     if args.explain {
         let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
             format!("keys from {}, in batches of up to {}", from.display(), choice.batch)
@@ -237,12 +234,10 @@ impl<'a> Answers<'a> {
 
     /// Prints the tuple near each key, or the interval that holds it.
     fn near_batch(&mut self, any: &Any<'_>, near: Option<Near>, keys: &[AnyKey]) -> Result<(), Failure> {
-        let asked = match near {
-            Some(near @ (Near::Floor | Near::Ceiling)) => {
-                self.device.ask(|table, by| any.near_on(table, by, near, keys))?
-            }
-            Some(Near::Nearest) | None => None,
-        };
+        let asked = self.device.ask(|table, by| match near {
+            Some(near) => any.near_on(table, by, near, keys),
+            None => any.holding_on(table, by, keys),
+        })?;
         let ranks = match (asked, near) {
             (Some(ranks), _) => ranks,
             (None, Some(near)) => any.near(near, keys)?,
