@@ -263,7 +263,11 @@ fn saved_or_told(place: &Place) {
         };
         saved += 1;
         assert!(place.tuples() == without(all.clone(), &done.lost[0]), "round {round}");
-        assert!(done.lost_tuples() < 6000, "round {round}");
+        // Values that are stored once, and their codes, are in few blocks. One wrong bit is mended, two are not.
+        let is_once = parsed.codes.is_some();
+        let of_values = |tag: &&Tag| matches!(**tag, Tag::VALUES | Tag::CODES | Tag::SUMS | Tag::SUM2);
+        let may_lose = hit.iter().filter(of_values).count() > 1;
+        assert!(done.lost_tuples() < 6000 || is_once && may_lose, "round {round}: {hit:?}");
     }
     assert!(saved > 16, "{saved}");
     figure(23, &format!("strings with flipped bits anywhere: {saved} of 24 files saved"));

@@ -250,7 +250,7 @@ fn what_a_later_version_does_is_told() {
     place.run(&["build", "a.csv", "-o", "b", "--layout", "trie"]).fails(
         2,
         "unknown layout 'trie': --layout <L,...>: use lines and optionally spine, grid, columns, packed, wide, \
-         fast[:FORM[:PADDING]], harmonia[:FANOUT[:PERCENT]], btree[:ORDER]",
+         plain, dictionary, fast[:FORM[:PADDING]], harmonia[:FANOUT[:PERCENT]], btree[:ORDER]",
     );
     let usable = "use fast[:full|delta|partial|auto][:packed|padded][:dk=LEVELS][:dl=LEVELS][:dp=LEVELS]";
     for (layout, part, advice) in [

@@ -224,7 +224,7 @@ impl Blocks<'_> {
         Ok(is_whole.then_some(bytes))
     }
 
-    /// Undoes the damage of a section of at most 64 blocks that all tuples depend on, if that is certainly possible.
+    /// Undoes the damage of a section of at most 64 blocks that many tuples depend on, if that is certainly possible.
     pub(crate) fn mend(&mut self) -> Result<(), BuildError> {
         const BLOCKS_MAX: u64 = 64;
         if self.section.extent() <= BLOCKS_MAX * BLOCK {

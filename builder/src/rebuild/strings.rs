@@ -136,10 +136,11 @@ impl<'a> ByteMerge<'a> {
         }
         let values = header.values.filter(|_| header.value_type.is_bytes());
         let mut values = Elements::new(base, Tag::VALUES, values)?;
-        let codes = Elements::new(base, Tag::CODES, header.codes)?;
-        if let (Some(values), true) = (&mut values, header.codes.is_some()) {
+        let mut codes = Elements::new(base, Tag::CODES, header.codes)?;
+        if let (Some(values), Some(codes)) = (&mut values, &mut codes) {
             if base.is_salvage() {
                 values.blocks.mend()?;
+                codes.blocks.mend()?;
             }
             values.load(&(0..values.place.shape.elements))?;
         }

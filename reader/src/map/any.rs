@@ -42,7 +42,8 @@ enum Keys {
     I32(Map<i32, ()>),
     I64(Map<i64, ()>),
     F64(Map<f64, ()>),
-    Bytes(BytesMap<()>),
+    /// In a box, since it is larger by its mask.
+    Bytes(Box<BytesMap<()>>),
 }
 
 /// Evaluates an expression with the map of the file's keys.
@@ -134,7 +135,9 @@ impl AnyMap {
             KeyType::I32 => Keys::I32(Map::from_index(index)?),
             KeyType::I64 => Keys::I64(Map::from_index(index)?),
             KeyType::F64 => Keys::F64(Map::from_index(index)?),
-            KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => Keys::Bytes(BytesMap::from_index(index)?),
+            KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => {
+                Keys::Bytes(Box::new(BytesMap::from_index(index)?))
+            }
         };
         Ok(Self { keys, record })
     }
