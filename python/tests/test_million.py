@@ -56,8 +56,8 @@ def test_intervals(tmp_path):
     values, found = pl.open(path).get_many(queries.astype(np.uint32))
     expected = holders[queries]
     assert (found == (expected >= 0)).all()
-    assert (values["v"][found] == expected[found]).all()
-    assert (values["e"][found] == ends[expected[found]]).all()
+    for name, held in [("v", at), ("e", ends)]:
+        assert (np.asarray(values.field(name).fill_null(0))[found] == held[expected[found]]).all()
 
 
 def test_prefixes(tmp_path):
