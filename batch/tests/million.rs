@@ -93,7 +93,7 @@ fn prefixes() {
     // Number of tuples below each key, and at last of all.
     let mut below = vec![0u64];
     counts.iter().for_each(|count| below.push(below[below.len() - 1] + count));
-    let prefix = |at: u64| (mix(at) % u64::from(KEYS) >> (4 * (at % 6)), 6 - (at % 6) as usize);
+    let prefix = |at: u64| ((mix(at) % u64::from(KEYS)) >> (4 * (at % 6)), 6 - (at % 6) as usize);
     let written: Copied =
         (0..QUERIES).map(prefix).map(|(number, digits)| format!("{number:0digits$x}")).collect();
     let (mut first, mut end) = (vec![0; QUERIES as usize], vec![0; QUERIES as usize]);

@@ -315,7 +315,7 @@ static void approximate(void) {
     struct ArrowArrayStream stream;
     const char *const rules[] = {"inner approximate", "approximate", " approximate "};
     for (int at = 0; at < 3; at++) {
-        FAILS(PLEACH_INPUT, pleach_relate("join", at == 0 ? "inner" : NULL, both, 2, &stream));
+        FAILS(PLEACH_TYPES, pleach_relate("join", at == 0 ? "inner" : NULL, both, 2, &stream));
         OK(pleach_relate("join", rules[at], both, 2, &stream));
         stream.release(&stream);
     }
