@@ -36,7 +36,7 @@ fn table(kind: &str) -> String {
         let value = match kind {
             "utf8" if number == 0 => "\"\"".to_owned(),
             "utf8" => format!("label {number} ü"),
-            "bytes" => format!("{}", "x".repeat(number as usize % 60) + &number.to_string()),
+            "bytes" => "x".repeat(number as usize % 60) + &number.to_string(),
             "bytes5" => format!("{number:05}"),
             _ => format!("{number},{}.5", u64::from(number) << 40),
         };

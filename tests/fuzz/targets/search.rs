@@ -63,6 +63,7 @@ fn options(taker: &mut Taker<'_>, key_type: KeyType) -> BuildOptions {
         harmonia: (bits & 16 != 0)
             .then(|| Harmonia { fanout: 8 << (bits >> 5 & 3), fill_percent: 50 + (bits >> 7) as u32 % 51 }),
         btree: (bits & 0x1000 != 0).then(|| Btree { order: 4 + (bits >> 4) as u32 % 20 }),
+        values: pleach_builder::Values::Auto,
     };
     let memory_bytes = if bits & 0x4000 != 0 { 1 } else { 1 << 30 };
     let unique = [None, Some(Unique::First), Some(Unique::Last)][(bits >> 8) as usize % 3];
