@@ -72,8 +72,9 @@ fn places(lengths: &[(Tag, u64)]) -> Option<Places> {
             bytes.next_multiple_of(ARRAY_ALIGN) + sum_blocks(end - start) * SUM_BYTES as u64
         })
     };
-    let sums_at = align_up(end, SECTION_ALIGN)?;
-    let sum2_at = align_up(sums_at.checked_add(sums_bytes(sums_at))?, SECTION_ALIGN)?;
+    // Their place does not depend on the length.
+    let sums_at = section_start(Tag::SUMS, end, 0)?;
+    let sum2_at = section_start(Tag::SUM2, sums_at.checked_add(sums_bytes(sums_at))?, 0)?;
     let sum2_bytes = sum_blocks(sum2_at - sums_at) * SUM_BYTES as u64;
     let closing_at = align_up(sum2_at.checked_add(sum2_bytes)?, SECTION_ALIGN)?;
     starts.push(sums_at);

@@ -16,11 +16,13 @@ pub const fn align_up(value: u64, align: u64) -> Option<u64> {
 }
 
 /// Returns the offset of a section of `length` bytes if everything before it ends at `end`, or `None` on
-/// overflow. A large FAST tree begins on a huge page, because its pages are not to straddle two.
+/// overflow. A large FAST tree begins on a huge page, because its pages are not to straddle two. The length of sums
+/// depends on where they begin, so that their place does not depend on their length.
 #[must_use]
 pub fn section_start(tag: Tag, end: u64, length: u64) -> Option<u64> {
     let align = match length {
         ..LARGE_SECTION_BYTES => SECTION_ALIGN,
+        _ if tag == Tag::SUMS || tag == Tag::SUM2 => SECTION_ALIGN,
         _ if tag == Tag::FAST => HUGE_PAGE_BYTES,
         _ => LARGE_ALIGN,
     };

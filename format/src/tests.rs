@@ -119,6 +119,9 @@ fn arithmetic_beyond_32_bits() {
     assert_eq!(section_start(Tag::FAST, 8193, LARGE_SECTION_BYTES), Some(HUGE_PAGE_BYTES));
     assert_eq!(section_start(Tag::LINE, 8193, LARGE_SECTION_BYTES - 1), Some(12288));
     assert_eq!(section_start(Tag::LINE, 8193, LARGE_SECTION_BYTES), Some(LARGE_ALIGN));
+    for sums in [Tag::SUMS, Tag::SUM2] {
+        assert_eq!(section_start(sums, 8193, LARGE_SECTION_BYTES), Some(12288));
+    }
     assert_eq!(section_start(Tag::LINE, u64::MAX, 1), None);
     assert_eq!(align_up(u64::MAX - 100, 128), None);
 }
