@@ -226,10 +226,7 @@ fn choose(
         Coder::Mask(narrow) if shared <= count / SHARED_WORDS => narrow,
         _ => wide,
     };
-    let column = match fixed {
-        Some(bytes) => ColumnGeometry::fixed(count, bytes as u64),
-        None => ColumnGeometry::varying(count, key_bytes),
-    };
+    let column = ColumnGeometry::of_elements(count, fixed.unwrap_or(0) as u64, key_bytes);
     let tails = mask.tail().and_then(|tail| ColumnGeometry::fixed(count, tail.bytes() as u64)?.bytes());
     let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);
     Ok(if tails_are_short { mask } else { mask.without_tail() })
@@ -337,8 +334,7 @@ impl Emit<'_> {
             Ok(())
         })?;
         writer.append(Columns { keys: &keys[..], values: &values[..] })?;
-        let element_bytes = job.schema.value_type.bytes();
-        totals.once = once.and_then(|once| once.decided(totals.tuples, totals.value_bytes, element_bytes));
+        totals.once = once.and_then(|once| once.decided(totals.tuples, totals.value_bytes));
         match writer.finish()? {
             Finished::Full(lines) => self.complete::<W, B>(&lines, &totals, ends),
             Finished::Four(lines) => self.complete::<u32, B>(&lines, &totals, ends),
@@ -368,9 +364,8 @@ impl Emit<'_> {
         }
         let too_large =
             || BuildError::TooLarge { what: "a column", found: totals.tuples, limit: u64::MAX >> 8 };
-        let shape = |element_bytes: usize, data_bytes: u64| match element_bytes {
-            0 => ColumnGeometry::varying(totals.tuples, data_bytes),
-            bytes => ColumnGeometry::fixed(totals.tuples, bytes as u64),
+        let shape = |element_bytes: usize, data_bytes: u64| {
+            ColumnGeometry::of_elements(totals.tuples, element_bytes as u64, data_bytes)
         };
         let tail = match self.coder {
             Coder::Mask(mask) => mask.tail(),
@@ -393,7 +388,7 @@ impl Emit<'_> {
             sections.push(self.column(Tag::KEYS, required, shape, native));
         }
         if let Some(once) = &totals.once {
-            let made = once.sections(self.sorted, totals.tuples, value.bytes());
+            let made = once.sections(self.sorted, totals.tuples);
             sections.extend(made.ok_or_else(too_large)?);
         } else if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
             let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;

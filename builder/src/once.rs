@@ -30,8 +30,8 @@ pub(crate) struct Once {
     codes: HashMap<Box<[u8]>, u32>,
     /// Bytes of all values.
     bytes: u64,
-    /// The value of the last tuple, since equal values often follow each other.
-    last: Box<[u8]>,
+    /// Bytes of each value; 0 if they vary.
+    element_bytes: u64,
 }
 
 impl Once {
@@ -45,15 +45,15 @@ impl Once {
             Values::Dictionary => true,
         };
         let limit_bytes = if is_asked { options.memory_bytes / 4 } else { AUTO_BYTES_MAX };
-        let codes = HashMap::new();
-        value_type.is_bytes().then(|| Self { is_asked, limit_bytes, codes, bytes: 0, last: Box::default() })
+        let element_bytes = value_type.bytes() as u64;
+        let this = Self { is_asked, limit_bytes, codes: HashMap::new(), bytes: 0, element_bytes };
+        value_type.is_bytes().then_some(this)
     }
 
     /// Adds the value of the next tuple. Returns false if there are too many for a dictionary that was not
     /// asked for.
     pub(crate) fn add(&mut self, value: &[u8]) -> Result<bool, BuildError> {
-        let is_known = !self.codes.is_empty() && *self.last == *value || self.codes.contains_key(value);
-        if is_known {
+        if self.codes.contains_key(value) {
             return Ok(true);
         }
         let count = self.codes.len() as u64;
@@ -63,7 +63,7 @@ impl Once {
                 return Ok(false);
             }
         } else if bytes + 64 * (count + 1) > self.limit_bytes {
-            let what = "bytes of different values in a quarter of the memory, 64 for each included,";
+            let what = "bytes of different values, 64 more for each, in a quarter of the memory";
             return Err(BuildError::TooManyValues { what, limit: self.limit_bytes });
         } else if count == CODED_VALUES_MAX {
             return Err(BuildError::TooManyValues { what: "different values", limit: CODED_VALUES_MAX });
@@ -74,38 +74,28 @@ impl Once {
             });
         }
         self.bytes = bytes;
-        self.last = value.into();
         self.codes.insert(value.into(), count as u32);
         Ok(true)
     }
 
     /// Decides, after the last tuple: returns `None` if the values are shorter as they are.
-    pub(crate) fn decided(self, tuples: u64, value_bytes: u64, element_bytes: usize) -> Option<Self> {
-        let shape = |elements: u64, bytes: u64| match element_bytes {
-            0 => ColumnGeometry::varying(elements, bytes),
-            bytes => ColumnGeometry::fixed(elements, bytes as u64),
-        };
-        let once = shape(self.codes.len() as u64, self.bytes)?;
-        let all = shape(tuples, value_bytes)?;
-        (self.is_asked || is_shorter(once, all)).then_some(self)
+    pub(crate) fn decided(self, tuples: u64, value_bytes: u64) -> Option<Self> {
+        let all = ColumnGeometry::of_elements(tuples, self.element_bytes, value_bytes)?;
+        (self.is_asked || is_shorter(self.shape()?, all)).then_some(self)
+    }
+
+    /// Returns the shape of the column of values.
+    fn shape(&self) -> Option<ColumnGeometry> {
+        ColumnGeometry::of_elements(self.codes.len() as u64, self.element_bytes, self.bytes)
     }
 
     /// Makes the sections of the values and of their codes.
-    pub(crate) fn sections<'a>(
-        &'a self,
-        sorted: &'a Sorted<'a>,
-        tuples: u64,
-        element_bytes: usize,
-    ) -> Option<[Extra<'a>; 2]> {
-        let count = self.codes.len() as u64;
-        let shape = match element_bytes {
-            0 => ColumnGeometry::varying(count, self.bytes)?,
-            bytes => ColumnGeometry::fixed(count, bytes as u64)?,
-        };
+    pub(crate) fn sections<'a>(&'a self, sorted: &'a Sorted<'a>, tuples: u64) -> Option<[Extra<'a>; 2]> {
+        let shape = self.shape()?;
         let mut values: Vec<(&[u8], u32)> =
             self.codes.iter().map(|(value, &code)| (&**value, code)).collect();
         values.sort_unstable_by_key(|&(_, code)| code);
-        let width = code_bytes(count);
+        let width = code_bytes(shape.elements);
         Some([
             columns::section(Tag::VALUES, true, shape, move |add| {
                 values.iter().try_for_each(|(value, _)| add(value))

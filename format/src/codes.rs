@@ -13,8 +13,6 @@ use crate::section::SECTION_ALIGN;
 pub const CODED_VALUES_MAX: u64 = 1 << 24;
 /// Maximum bytes of all values that are kept once.
 pub const CODED_BYTES_MAX: u64 = 1 << 28;
-/// The widths that codes may have, in bytes.
-pub const CODE_WIDTHS: [u64; 3] = [1, 2, 4];
 
 /// Returns the bytes of a code if there are this many values: the fewest that suffice.
 #[must_use]

@@ -38,6 +38,17 @@ impl ColumnGeometry {
         Some(Self { element_bytes, offset_bytes: 0, elements, data_bytes, data_at: 0 })
     }
 
+    /// Creates the shape for elements of `element_bytes`, or, if that is 0, of any size, with `data_bytes` bytes
+    /// together. Returns `None` on overflow.
+    #[must_use]
+    pub fn of_elements(elements: u64, element_bytes: u64, data_bytes: u64) -> Option<Self> {
+        if element_bytes == 0 {
+            Self::varying(elements, data_bytes)
+        } else {
+            Self::fixed(elements, element_bytes)
+        }
+    }
+
     /// Creates the shape for elements of any size that have `data_bytes` bytes together. Returns `None` on
     /// overflow.
     #[must_use]

@@ -435,7 +435,7 @@ impl<R: ReadAt> Check<'_, R> {
     }
 }
 
-fn number(bytes: &[u8]) -> u64 {
+pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 

@@ -1,5 +1,6 @@
 //! Checks of intervals: each ends at or after its start, and before the next one begins.
 
+use super::columns::number;
 use super::pieces::sized;
 use super::{Check, Code, ReadAt};
 use pleach_format::interval::{Ends, INCLUSIVE};
@@ -52,8 +53,6 @@ impl<R: ReadAt> Check<'_, R> {
             0 => (ranks.start..=ranks.end).map(|rank| rank * place.shape.element_bytes).collect(),
             width => {
                 let bytes = self.read(place.offset + ranks.start * width, (count + 1) * width)?;
-                let number =
-                    |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
                 bytes.chunks_exact(width as usize).map(number).collect()
             }
         };

@@ -89,7 +89,8 @@ impl Index {
         let mut codes: Vec<u32> = Vec::new();
         codes.try_reserve_exact(count).map_err(|_| ReadError::Memory { bytes: 4 * column.len() })?;
         for rank in 0..column.len() {
-            codes.push(column.checked_code(rank)?);
+            // There are at most 2^24 values.
+            codes.push(column.checked_element(rank)? as u32);
         }
         self.check_mapping()?;
         let codes = PrimitiveArray::<UInt32Type>::from(codes);

@@ -286,15 +286,7 @@ impl<'a> Column<'a> {
 
     /// Verifies the blocks of an element, whose rank is below the number of elements.
     fn check(&self, verified: &Verified<'_>, rank: u64) -> Result<(), ReadError> {
-        if let Some(Codes { place, .. }) = self.codes {
-            let width = place.shape.element_bytes;
-            verified.check_range(place.data_offset() + rank * width, width)?;
-        }
-        let element = self.element(rank);
-        if element >= self.stored() {
-            self.index.check_mapping()?;
-            return Err(self.broken(rank));
-        }
+        let element = self.checked_element(rank)?;
         let width = self.place.shape.offset_bytes;
         if width > 0 {
             verified.check_range(self.place.offset + element * width, 2 * width)?;
@@ -307,22 +299,19 @@ impl<'a> Column<'a> {
         verified.check_range(self.place.data_offset() + start as u64, (end - start) as u64)
     }
 
-    /// Returns the code of a tuple, which is below the number of stored values. Verified as the index is. The
-    /// caller calls [`Column::check_mapping`].
-    #[cfg(feature = "arrow")]
-    pub(crate) fn checked_code(&self, rank: u64) -> Result<u32, ReadError> {
+    /// Returns the index of a tuple's element, which is below the number of stored ones. A code is verified as the
+    /// index is. The rank is below the number of elements, and the caller calls [`Column::check_mapping`].
+    pub(crate) fn checked_element(&self, rank: u64) -> Result<u64, ReadError> {
         if let (Some(verified), Some(Codes { place, .. })) = (self.index.verified(), self.codes) {
             let width = place.shape.element_bytes;
             verified.check_range(place.data_offset() + rank * width, width)?;
         }
         let element = self.element(rank);
-        match u32::try_from(element) {
-            Ok(code) if element < self.stored() => Ok(code),
-            _ => {
-                self.index.check_mapping()?;
-                Err(self.broken(rank))
-            }
+        if element >= self.stored() {
+            self.index.check_mapping()?;
+            return Err(self.broken(rank));
         }
+        Ok(element)
     }
 
     pub(crate) fn broken(&self, rank: u64) -> ReadError {
