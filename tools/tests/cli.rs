@@ -1150,14 +1150,21 @@ fn without_a_gpu_cuda_is_refused_and_auto_answers() {
     let missing = document["gpus_missing"].as_str().unwrap_or_default().to_owned();
     place.run(&["get", "t.pleach", "30", "--device", "auto"]).ends(0).prints("30\t3\n");
     place.run(&["get", "t.pleach", "30", "--device", "cpu"]).ends(0).prints("30\t3\n");
+    let near = ["--floor", "--ceiling", "--nearest"];
     if missing.is_empty() {
         // A GPU is there, and answers the same.
         place.run(&["get", "t.pleach", "30", "--device", "cuda"]).ends(0).prints("30\t3\n");
+        for near in near {
+            place.run(&["get", "t.pleach", near, "30", "--device", "cuda"]).ends(0).prints("30\t30\t3\n");
+        }
         place.run(&["get", "t.pleach", "30", "--device", "cuda:99"]).fails_with(8, &["cuda:99"]);
         return;
     }
     for device in ["cuda", "cuda:0", "cuda:7"] {
         place.run(&["get", "t.pleach", "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
+        for near in near {
+            place.run(&["get", "t.pleach", near, "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
+        }
     }
 }
 

@@ -431,7 +431,6 @@ fn tuples_near_a_key_are_found() {
     assert_eq!(printed(folder, &["get", "w.pleach", "--floor", "c"]), "c\tb\t1\n");
     assert_eq!(printed(folder, &["get", "w.pleach", "--ceiling", "c"]), "c\td\t2\n");
     refused(folder, &["get", "w.pleach", "--nearest", "c"], &["--nearest is for keys that are numbers"]);
-    refused(folder, &["get", "t.pleach", "--nearest", "--device", "cuda", "1"], &["--device cpu"]);
     file(folder, "d.pleach", "date", &["2024-01-01", "2024-03-01"]);
     assert_eq!(printed(folder, &["get", "d.pleach", "--floor", "2024-02-29"]), "2024-02-29\t2024-01-01\t1\n");
     assert_eq!(
