@@ -205,6 +205,14 @@ impl<'a, T: Number + Key> Held<'a, T> {
     }
 
     fn hold(&self, queries: &[T], values: &mut [u32]) -> Result<usize, BenchError> {
+        if let Exact::Lines(view) = &self.exact {
+            let (mut records, mut present) =
+                (vec![0u64; queries.len()], vec![0u64; queries.len().div_ceil(64)]);
+            let count = view.interval_batch(queries, &mut records, &mut present)?;
+            let read = |(to, record): (&mut u32, u64)| *to = self.value(&record.to_le_bytes());
+            values.iter_mut().zip(records).for_each(read);
+            return Ok(count);
+        }
         Ok(self.intervals.each_batch(queries, |at, _, record| values[at] = self.value(record))?)
     }
 }

@@ -294,12 +294,9 @@ impl Options {
     }
 
     pub(crate) fn compact(&self) -> CompactOptions {
-        let build = (self.unique.is_some() || self.layout.is_some()).then(|| {
-            let options = BuildOptions { unique: self.unique, ..BuildOptions::default() };
-            options.with_layout(self.layout.unwrap_or_default())
-        });
         CompactOptions {
-            build,
+            unique: self.unique,
+            layout: self.layout,
             salvage: self.plain.salvage != 0,
             approximate: self.is_approximate(),
             threads: self.threads(),

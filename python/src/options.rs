@@ -169,13 +169,9 @@ impl<'py> Options<'_, 'py> {
     }
 
     pub(crate) fn compact(&self) -> PyResult<CompactOptions> {
-        let (unique, layout) = (self.unique()?, self.layout()?);
-        let build = (unique.is_some() || layout.is_some()).then(|| {
-            let options = BuildOptions { unique, ..BuildOptions::default() };
-            options.with_layout(layout.unwrap_or_default())
-        });
         Ok(CompactOptions {
-            build,
+            unique: self.unique()?,
+            layout: self.layout()?,
             approximate: self.flag("approximate")?,
             salvage: self.flag("salvage")?,
             threads: self.threads()?,

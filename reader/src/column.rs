@@ -18,6 +18,9 @@ struct Codes<'a> {
     data: &'a [u8],
 }
 
+/// Bytes that are copied of an element that is no longer, at once: a constant, which takes no call.
+pub(crate) const SHORT_BYTES: usize = 32;
+
 impl Codes<'_> {
     /// Returns the code of a tuple, unverified; the index of no value past the end.
     #[inline(always)]
@@ -203,6 +206,24 @@ impl<'a> Column<'a> {
     pub(crate) fn guarded(&self, rank: u64) -> &'a [u8] {
         let start = self.element(rank).saturating_mul(self.place.shape.element_bytes) as usize;
         self.guarded.get(start..).unwrap_or_default()
+    }
+
+    /// Returns the bytes of an element, if all have as many, at most [`SHORT_BYTES`], and nothing is to be verified.
+    pub(crate) fn short_bytes(&self) -> Option<usize> {
+        let bytes = self.element_bytes().filter(|&bytes| bytes <= SHORT_BYTES as u64);
+        bytes.filter(|_| self.index.verified().is_none()).map(|bytes| bytes as usize)
+    }
+
+    /// Returns a copy of the element at `rank` and of bytes after it, or before the end of the file zeros; zeros past
+    /// the end. For a column with [`Column::short_bytes`].
+    #[inline(always)]
+    pub(crate) fn short(&self, rank: u64) -> [u8; SHORT_BYTES] {
+        let bytes = self.guarded(rank);
+        bytes.first_chunk().copied().unwrap_or_else(|| {
+            let mut copy = [0; SHORT_BYTES];
+            copy.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
+            copy
+        })
     }
 
     /// Prefetches the code or the offsets of the element at `rank`.

@@ -5,22 +5,20 @@
 //! of which the end is then compared. Values of 4 and 8 bytes are in the line that the floor was read from; others are
 //! in a column, where the loads of many queries overlap.
 
-use crate::column::Column;
+use crate::column::{Column, SHORT_BYTES};
 use crate::error::{Error, ReadError};
 use crate::index::Index;
 use crate::near::{Near, Tuples};
 use crate::typed::Typed;
 use pleach_format::interval::Ends;
-use pleach_format::key::Word;
+use pleach_format::key::{Bits, Word};
 use pleach_format::{FormatError, Key, Value, ValueType};
 use std::fmt;
 
-/// Keys whose floors are looked up at a time.
+/// Keys whose floors are looked up at a time; a multiple of 64.
 const CHUNK: usize = 4096;
-/// Values whose cache misses overlap.
+/// Values whose cache misses overlap: a bit for each in a word.
 const AHEAD: usize = 64;
-/// Bytes that are copied of a value that is no longer, at once: a constant, which takes no call.
-const SHORT: usize = 32;
 
 /// The intervals of an open file.
 #[derive(Clone, Copy)]
@@ -77,6 +75,52 @@ impl Index {
 }
 
 impl<'a, K: Key, V: Value> Typed<'a, K, V> {
+    /// Looks up the values of the intervals that hold many keys, on this thread, as [`Typed::get_batch`] does those of
+    /// keys. Returns the number of keys that an interval holds, which is 0 in a file without intervals.
+    ///
+    /// The values are whole ones, whose first field is the last key of the interval. Those in a column are left out: of
+    /// `Typed<K, ()>` there is only `present`. O(levels) lines for each key; cache misses overlap.
+    ///
+    /// ```
+    /// use pleach::Builder;
+    /// use pleach::build::Overlap;
+    /// use pleach::Index;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("days.pleach");
+    /// Builder::new().intervals(Overlap::Error).build(&path, [(10u32, (12u32, 7u32)), (1, (5, 8))])?;
+    /// let index = Index::open(&path)?;
+    /// let (mut values, mut present) = ([0; 3], [0; 1]);
+    /// // Of eight bytes: the last key and the number.
+    /// assert_eq!(index.typed::<u32, u64>()?.interval_batch(&[4, 6, 12], &mut values, &mut present)?, 2);
+    /// assert_eq!((values, present), ([5 | 8 << 32, 0, 12 | 7 << 32], [0b101]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Typed::get_batch`], and [`ReadError`] if META cannot be read.
+    pub fn interval_batch(
+        &self,
+        keys: &[K],
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let values = Self::check_length("values", keys.len(), values)?;
+        let present = Self::check_bitmap(keys.len(), present)?;
+        let Some(intervals) = self.intervals()?.filter(|_| self.has_values()) else {
+            values.fill(V::default());
+            present.fill(0);
+            let Some(intervals) = self.intervals()? else { return Ok(0) };
+            return intervals.each_batch(keys, |at, _, _| present[at / 64] |= 1 << (at % 64));
+        };
+        intervals.each_in_lines(self, keys, false, |first, held, _, found| {
+            present[first / 64] = held;
+            let values = &mut values[first..first + found.len()];
+            values.copy_from_slice(found);
+            each_bit(!held & u64::MAX >> (64 - found.len()), |at| values[at] = V::default());
+        })
+    }
+
     /// Returns the intervals of the file; `None` if its keys are keys.
     ///
     /// # Errors
@@ -115,8 +159,27 @@ impl<K: Key> Intervals<'_, K> {
     pub fn find_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<usize, ReadError> {
         let (needed, found) = (keys.len(), ranks.len());
         let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found })?;
-        ranks.fill(u64::MAX);
-        self.each_batch(keys, |at, rank, _| ranks[at] = rank)
+        match &self.values {
+            Values::Four(typed) => self.find_in_lines(typed, keys, ranks),
+            Values::Eight(typed) => self.find_in_lines(typed, keys, ranks),
+            Values::Column(..) => {
+                ranks.fill(u64::MAX);
+                self.each_batch(keys, |at, rank, _| ranks[at] = rank)
+            }
+        }
+    }
+
+    fn find_in_lines<V: Value>(
+        &self,
+        typed: &Typed<'_, K, V>,
+        keys: &[K],
+        ranks: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        self.each_in_lines(typed, keys, true, |first, held, found, _| {
+            let ranks = &mut ranks[first..first + found.len()];
+            ranks.copy_from_slice(found);
+            each_bit(!held & u64::MAX >> (64 - found.len()), |at| ranks[at] = u64::MAX);
+        })
     }
 
     /// Passes the number of each key that an interval holds to `take`, with the rank and the value of the interval: the
@@ -129,36 +192,106 @@ impl<K: Key> Intervals<'_, K> {
         keys: &[K],
         mut take: impl FnMut(usize, u64, &[u8]),
     ) -> Result<usize, ReadError> {
-        // A few keys need no memory.
-        let (mut few, mut many) = ([0; AHEAD], Vec::new());
-        let ranks = if keys.len() <= AHEAD {
-            &mut few[..]
-        } else {
-            many.resize(keys.len().min(CHUNK), 0);
-            &mut many[..]
-        };
+        match &self.values {
+            Values::Four(typed) => self.each_in_lines(typed, keys, true, |first, held, ranks, values| {
+                each_bit(held, |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
+            }),
+            Values::Eight(typed) => self.each_in_lines(typed, keys, true, |first, held, ranks, values| {
+                each_bit(held, |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
+            }),
+            Values::Column(typed, column) => {
+                let mut ranks = Buffer::new(keys.len().min(CHUNK));
+                let mut count = 0;
+                for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+                    let ranks = ranks.first(keys.len());
+                    typed.near_batch(
+                        Near::Floor,
+                        keys,
+                        Tuples { ranks: &mut *ranks, ..Tuples::default() },
+                    )?;
+                    let take = |at: usize, rank: u64, value: &[u8]| take(chunk * CHUNK + at, rank, value);
+                    count += self.each_in_column(column, keys, ranks, take)?;
+                }
+                Ok(count)
+            }
+        }
+    }
+
+    /// Passes the intervals that hold keys, of the ranks of the floors of these, whose values are in a column.
+    fn each_in_column(
+        &self,
+        column: &Column<'_>,
+        keys: &[K],
+        ranks: &[u64],
+        mut take: impl FnMut(usize, u64, &[u8]),
+    ) -> Result<usize, ReadError> {
         let mut count = 0;
-        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
-            let (first, ranks) = (chunk * CHUNK, &mut ranks[..keys.len()]);
-            let mut pass = |at: usize, rank: u64, value: &[u8]| {
+        let Some(bytes) = column.short_bytes() else {
+            values(column, ranks, |at: usize, rank: u64, value: &[u8]| {
                 // The end of an interval is read from the copy that is passed on.
                 if rank != u64::MAX && self.ends.word_of::<K>(value) >= keys[at].encode().to_u128() {
-                    take(first + at, rank, value);
+                    take(at, rank, value);
                     count += 1;
                 }
+            })?;
+            return Ok(count);
+        };
+        let mut copies = [[0; SHORT_BYTES]; AHEAD];
+        for (group, (keys, ranks)) in keys.chunks(AHEAD).zip(ranks.chunks(AHEAD)).enumerate() {
+            if column.is_coded() {
+                ranks.iter().for_each(|&rank| column.prefetch_offset(rank));
+            }
+            ranks.iter().for_each(|&rank| column.prefetch(rank));
+            let mut held = 0;
+            for (at, ((key, &rank), copy)) in keys.iter().zip(ranks).zip(&mut copies).enumerate() {
+                *copy = column.short(rank);
+                let ends = self.ends.word_of::<K>(&copy[..]) >= key.encode().to_u128();
+                held |= u64::from(ends & (rank != u64::MAX)) << at;
+            }
+            count += held.count_ones() as usize;
+            each_bit(held, |at| take(group * AHEAD + at, ranks[at], &copies[at][..bytes]));
+        }
+        column.check_mapping()?;
+        Ok(count)
+    }
+
+    /// Passes the number of the first key of each group of up to 64 keys, a bitmap of those that an interval holds, and
+    /// the values of their floors with, if wanted, the ranks. Returns the number of keys that are in an interval.
+    /// Values are in the tuple lines.
+    #[inline]
+    fn each_in_lines<V: Value>(
+        &self,
+        typed: &Typed<'_, K, V>,
+        keys: &[K],
+        wants_ranks: bool,
+        mut take: impl FnMut(usize, u64, &[u64], &[V]),
+    ) -> Result<usize, ReadError> {
+        let room = keys.len().min(CHUNK);
+        let (mut ranks, mut values) = (Buffer::new(if wants_ranks { room } else { 0 }), Buffer::new(room));
+        let mut present = [0; CHUNK / 64];
+        let mut count = 0;
+        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+            let values = values.first(keys.len());
+            let ranks = ranks.first(if wants_ranks { keys.len() } else { 0 });
+            let to = Tuples {
+                ranks: &mut *ranks,
+                values: &mut *values,
+                present: &mut present,
+                ..Tuples::default()
             };
-            match &self.values {
-                Values::Four(typed) => floors(typed, keys, ranks, |at, rank, value| {
-                    pass(at, rank, &value.to_le_bytes());
-                })?,
-                Values::Eight(typed) => floors(typed, keys, ranks, |at, rank, value| {
-                    pass(at, rank, &value.to_le_bytes());
-                })?,
-                Values::Column(typed, column) => {
-                    let to = Tuples { ranks: &mut *ranks, ..Tuples::default() };
-                    typed.near_batch(Near::Floor, keys, to)?;
-                    values(column, ranks, pass)?;
+            typed.near_batch(Near::Floor, keys, to)?;
+            for (group, (keys, values)) in keys.chunks(64).zip(values.chunks(64)).enumerate() {
+                // Which of them end before their keys is hard to predict, and so no branch.
+                let mut reach = [0; 64];
+                for ((to, key), value) in reach.iter_mut().zip(keys).zip(values) {
+                    let mut bytes = [0; 8];
+                    value.to_bits().write(&mut bytes);
+                    *to = u8::from(self.ends.word_of::<K>(&bytes) >= key.encode().to_u128());
                 }
+                let held = bits_of(&reach) & present[group];
+                count += held.count_ones() as usize;
+                let ranks = ranks.get(group * 64..group * 64 + keys.len()).unwrap_or_default();
+                take(chunk * CHUNK + group * 64, held, ranks, values);
             }
         }
         Ok(count)
@@ -210,7 +343,7 @@ fn values(
     ranks: &[u64],
     mut pass: impl FnMut(usize, u64, &[u8]),
 ) -> Result<(), ReadError> {
-    let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT as u64);
+    let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT_BYTES as u64);
     let mut long = Vec::new();
     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
         let there = || ranks.iter().filter(|&&rank| rank < column.len());
@@ -220,10 +353,10 @@ fn values(
         there().for_each(|&rank| column.prefetch(rank));
         for (at, &rank) in (part * AHEAD..).zip(ranks) {
             let value = column.get_in_place(rank)?.unwrap_or_default();
-            match column.guarded(rank).first_chunk::<SHORT>() {
+            match column.guarded(rank).first_chunk::<SHORT_BYTES>() {
                 Some(bytes) if is_short && !value.is_empty() => {
                     let short = *bytes;
-                    pass(at, rank, &short[..value.len().min(SHORT)]);
+                    pass(at, rank, &short[..value.len().min(SHORT_BYTES)]);
                 }
                 _ => {
                     long.clear();
@@ -251,20 +384,42 @@ fn selected<K: Key, V: Value, const BYTES: usize>(
     Ok(())
 }
 
-/// Passes the rank and the value of the floor of each key.
-fn floors<K: Key, V: Value>(
-    typed: &Typed<'_, K, V>,
-    keys: &[K],
-    ranks: &mut [u64],
-    mut pass: impl FnMut(usize, u64, V),
-) -> Result<(), ReadError> {
-    let mut values = vec![V::default(); keys.len()];
-    let to = Tuples { ranks: &mut *ranks, values: &mut values, ..Tuples::default() };
-    typed.near_batch(Near::Floor, keys, to)?;
-    for (at, (&rank, &value)) in ranks.iter().zip(&values).enumerate() {
-        pass(at, rank, value);
+/// Returns a bit for each byte, which is 0 or 1.
+#[inline]
+fn bits_of(bytes: &[u8; 64]) -> u64 {
+    // The product has a bit of each byte, in order, in its highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (words, _) = bytes.as_chunks::<8>();
+    let word = |&word: &[u8; 8]| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56;
+    words.iter().rev().fold(0, |bits, bytes| bits << 8 | word(bytes))
+}
+
+/// Passes the number of each bit that is 1.
+#[inline]
+fn each_bit(mut bits: u64, mut take: impl FnMut(usize)) {
+    while bits != 0 {
+        take(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
     }
-    Ok(())
+}
+
+/// Room for a number of elements; a few need no memory.
+enum Buffer<T> {
+    Few([T; AHEAD]),
+    Many(Vec<T>),
+}
+
+impl<T: Copy + Default> Buffer<T> {
+    fn new(count: usize) -> Self {
+        if count <= AHEAD { Self::Few([T::default(); AHEAD]) } else { Self::Many(vec![T::default(); count]) }
+    }
+
+    fn first(&mut self, count: usize) -> &mut [T] {
+        match self {
+            Self::Few(few) => &mut few[..count],
+            Self::Many(many) => &mut many[..count],
+        }
+    }
 }
 
 impl<K: Key> fmt::Debug for Intervals<'_, K> {

@@ -294,7 +294,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Range::new(self.index, self.plan.as_ref().map(|plan| plan.tuple_lines), ranks)
     }
 
-    fn check_bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {
+    pub(crate) fn check_bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {
         let (needed, found) = (queries.div_ceil(64), present.len());
         let present =
             present.get_mut(..needed).ok_or(ReadError::Buffer { name: "present", needed, found })?;
@@ -304,7 +304,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(present)
     }
 
-    fn check_length<'b, T>(
+    pub(crate) fn check_length<'b, T>(
         name: &'static str,
         needed: usize,
         buffer: &'b mut [T],

@@ -1163,7 +1163,9 @@ fn without_a_gpu_cuda_is_refused_and_auto_answers() {
     for device in ["cuda", "cuda:0", "cuda:7"] {
         place.run(&["get", "t.pleach", "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
         for near in near {
-            place.run(&["get", "t.pleach", near, "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
+            place
+                .run(&["get", "t.pleach", near, "30", "--device", device])
+                .fails_with(8, &["no GPU: ", &missing]);
         }
     }
 }

@@ -15,8 +15,9 @@ use crate::error::BuildError;
 use crate::flow;
 use crate::in_pool;
 use crate::job::with_lanes;
+use crate::layout::Layout;
 use crate::observe::{Observer, Watch};
-use crate::options::{BuildOptions, Summary};
+use crate::options::{BuildOptions, Summary, Unique};
 use crate::pack::{KeyLane, ValueLane};
 use crate::publish::{Publication, Rules};
 use crate::rescale::{Rescale, Rescaled};
@@ -30,8 +31,10 @@ use std::path::{Path, PathBuf};
 /// Options of a compaction.
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// Options of the build; `None` takes those of the first file.
-    pub build: Option<BuildOptions>,
+    /// Treatment of equal keys; `None` keeps them all.
+    pub unique: Option<Unique>,
+    /// Sections of the merged file; `None` takes the layout of the first file.
+    pub layout: Option<Layout>,
     /// Leave out damaged blocks instead of refusing their file.
     pub salvage: bool,
     /// Number of threads; 0 selects the current rayon pool.
@@ -141,12 +144,8 @@ fn run(
         .collect::<Result<Vec<_>, BuildError>>()?;
     let tuples = bases.iter().map(|base| base.header.tuples).sum();
     let mut source = Merge { schema, streams, tuples, done: 0 };
-    let mut build = match &options.build {
-        Some(build) => build.clone(),
-        None => BuildOptions { unique: None, ..first.build_options()? },
-    };
-    build.sorted = true;
-    build.generation = 1;
+    let of_first = BuildOptions { unique: options.unique, ..first.build_options()? };
+    let build = options.layout.map_or(of_first.clone(), |layout| of_first.with_layout(layout));
     let summary = flow::write(&publication, &mut source, &build, watch, storage)?;
     let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
     let summary = Summary { kept, left, ..summary };

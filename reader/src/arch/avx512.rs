@@ -112,29 +112,31 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn below_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+    unsafe fn from_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
         // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
         unsafe {
-            if n > 8 {
-                let (first, second) = (Self::below32(lines[0], n, query), Self::below32(lines[1], n, query));
-                return ((1 << first) - 1) | ((1 << second) - 1) << 16;
-            }
             let wanted = _mm512_set1_epi32(query.cast_signed());
-            let bits = u32::from(_mm512_cmplt_epu32_mask(halves(lines), wanted));
+            if n > 8 {
+                let first = _mm512_cmpge_epu32_mask(load(lines[0]), wanted);
+                let second = _mm512_cmpge_epu32_mask(load(lines[1]), wanted);
+                return _mm512_kunpackw(second.into(), first.into()) & (((1u32 << n) - 1) * 0x1_0001);
+            }
+            let bits = u32::from(_mm512_cmpge_epu32_mask(halves(lines), wanted));
             bits & (((1u32 << n) - 1) * 0x101)
         }
     }
 
     #[inline(always)]
-    unsafe fn below_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+    unsafe fn from_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
         // SAFETY: the caller guarantees AVX-512 F, BW and VL, by the contract of `Simd`.
         unsafe {
-            if n > 4 {
-                let (first, second) = (Self::below64(lines[0], n, query), Self::below64(lines[1], n, query));
-                return ((1 << first) - 1) | ((1 << second) - 1) << 16;
-            }
             let wanted = _mm512_set1_epi64(query.cast_signed());
-            let bits = u32::from(_mm512_cmplt_epu64_mask(halves(lines), wanted));
+            if n > 4 {
+                let first = _mm512_cmpge_epu64_mask(load(lines[0]), wanted);
+                let second = _mm512_cmpge_epu64_mask(load(lines[1]), wanted);
+                return _mm512_kunpackw(second.into(), first.into()) & (((1u32 << n) - 1) * 0x1_0001);
+            }
+            let bits = u32::from(_mm512_cmpge_epu64_mask(halves(lines), wanted));
             if n == 4 { bits } else { bits & (((1u32 << n) - 1) * 0x11) }
         }
     }

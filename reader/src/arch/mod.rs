@@ -150,22 +150,22 @@ pub trait Simd: Copy + Send + Sync + 'static {
             unsafe { (Self::equal64(lines[0], n, query), Self::equal64(lines[1], n, query)) };
         first | second << second_at(8, n)
     }
-    /// Returns a bitmap of the first `n` words of two lines, as `equal_pair32` does; a bit is 1 if the word is below
+    /// Returns a bitmap of the first `n` words of two lines, as `equal_pair32` does; a bit is 1 if the word is not below
     /// `query`.
     #[inline(always)]
-    unsafe fn below_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
+    unsafe fn from_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
         // SAFETY: the caller guarantees the CPU features.
         let (first, second) =
             unsafe { (Self::below32(lines[0], n, query), Self::below32(lines[1], n, query)) };
-        ((1 << first) - 1) | ((1 << second) - 1) << second_at(4, n)
+        bits_from(first, n) | bits_from(second, n) << second_at(4, n)
     }
     /// The same of words of 64 bits.
     #[inline(always)]
-    unsafe fn below_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
+    unsafe fn from_pair64(lines: [&Line; 2], n: usize, query: u64) -> u32 {
         // SAFETY: the caller guarantees the CPU features.
         let (first, second) =
             unsafe { (Self::below64(lines[0], n, query), Self::below64(lines[1], n, query)) };
-        ((1 << first) - 1) | ((1 << second) - 1) << second_at(8, n)
+        bits_from(first, n) | bits_from(second, n) << second_at(8, n)
     }
     /// Puts the places of words in one segment into `places`, and prefetches what they lead to. `ONE`: it has units.
     #[inline(always)]
@@ -223,6 +223,12 @@ pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
 pub(crate) const fn second_at(word_bytes: usize, n: usize) -> u32 {
     let half_line = LINE_BYTES / 2;
     if word_bytes * n <= half_line { (half_line / word_bytes) as u32 } else { 16 }
+}
+
+/// Returns the bits from `first` to before `n`.
+#[inline(always)]
+fn bits_from(first: usize, n: usize) -> u32 {
+    (1 << n) - (1 << first)
 }
 
 /// Prefetches what places lead to.

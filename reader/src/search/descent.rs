@@ -9,8 +9,9 @@
 //! instead).
 
 use super::plan::{LevelPlan, Lines, Plan};
-use crate::arch::Simd;
+use crate::arch::{Simd, prefetch};
 use pleach_format::key::{Bits, Word};
+use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::{self, Encoding, delta_header, is_inexact};
@@ -245,6 +246,8 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: &Below<'_>, group
 
 /// Receives the answers of a batch, a group at a time.
 pub(crate) trait Output<B: Bits> {
+    /// A query that may be right of its line is to be compared with the next one at once, where that is cheap.
+    const BOTH_LINES: bool = false;
     /// Returns the word that is searched for in the place of a query.
     #[inline(always)]
     fn query<W: Word>(&self, query: W) -> W {
@@ -276,6 +279,31 @@ pub(crate) trait Answers<B: Bits> {
         }
         bits
     }
+    /// Writes the ranks and the values of the tuples at the lower bounds of the first `count` queries, or `is_before` of
+    /// those before them. Returns a bitmap of the queries that have no such tuple, whose rank and value are anything.
+    #[inline(always)]
+    fn near<W: Word>(
+        &mut self,
+        plan: &Plan<'_>,
+        is_before: bool,
+        count: usize,
+        mut ranks: Option<&mut [u64]>,
+        mut values: Option<&mut [B]>,
+    ) -> u64 {
+        let mut missing = 0;
+        for i in 0..count {
+            let rank = self.hit(i).rank.wrapping_sub(u64::from(is_before));
+            missing |= u64::from(rank >= plan.tuples) << i;
+            if let Some(to) = ranks.as_mut().and_then(|ranks| ranks.get_mut(i)) {
+                *to = rank;
+            }
+            if let Some(to) = values.as_mut().and_then(|values| values.get_mut(i)) {
+                let (line, slot) = plan.place::<W, B>(rank);
+                *to = line::value::<W, B>(line, slot);
+            }
+        }
+        missing
+    }
     /// Writes the values of the first `values.len()` queries, and returns their presence as a bitmap.
     #[inline(always)]
     fn values(&mut self, values: &mut [B]) -> u64 {
@@ -306,6 +334,17 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for Leaves<'_, S, W> {
     }
 }
 
+/// Prefetches queries that are read soon after those from `first` on. The prefetches of lines leave the processor's own
+/// ones of queries behind.
+#[inline(always)]
+fn prefetch_queries<W: Word>(queries: &[W], first: usize) {
+    const AHEAD_BYTES: usize = 1024;
+    for line in 0..(GROUP * W::BYTES).div_ceil(LINE_BYTES) {
+        let at = queries.as_ptr().wrapping_add(first);
+        prefetch(at.wrapping_byte_add(AHEAD_BYTES + line * LINE_BYTES));
+    }
+}
+
 /// Searches for all queries, in groups on different levels. Each query is xor-ed with `flip`.
 ///
 /// # Safety
@@ -327,6 +366,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
             let first = number * GROUP;
             let count = GROUP.min(queries.len() - first);
             if stage == 0 {
+                prefetch_queries(queries, first);
                 let queries = &queries[first..first + count];
                 for i in 0..GROUP {
                     // A short last group is padded with its last query; the extra answers are dropped.

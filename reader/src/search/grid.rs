@@ -19,6 +19,7 @@ use crate::arch::lanes::{LANES, Lanes};
 use crate::arch::{LINE_BITS, second_at};
 use pleach_format::grid::{Parts, STEPS_MAX};
 use pleach_format::key::{Bits, Word};
+use pleach_format::layout::LINE_BYTES;
 use pleach_format::line;
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
@@ -29,6 +30,8 @@ const GROUP: usize = LANES;
 const STEP_AHEAD: usize = 2;
 /// Groups between the prefetch of a line and the read of it.
 const LINE_AHEAD: usize = 4;
+/// Groups between the prefetch of queries and the read of them.
+const QUERIES_AHEAD: usize = 16;
 /// Groups in flight; a power of two.
 const RING: usize = ((STEPS_MAX as usize + 1) * STEP_AHEAD + LINE_AHEAD + 1).next_power_of_two();
 
@@ -63,17 +66,17 @@ unsafe fn equal_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query:
     }
 }
 
-/// Returns a bitmap of the words of two lines that are below a query: see [`Simd::below_pair64`].
+/// Returns a bitmap of the words of two lines that are not below a query: see [`Simd::from_pair64`].
 ///
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
-unsafe fn below_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query: W) -> u32 {
+unsafe fn from_pair<S: Simd, W: Word>(lines: [&line::Line; 2], n: usize, query: W) -> u32 {
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match W::BYTES {
-            4 => S::below_pair32(lines, n, query.to_u128() as u32),
-            _ => S::below_pair64(lines, n, query.to_u128() as u64),
+            4 => S::from_pair32(lines, n, query.to_u128() as u32),
+            _ => S::from_pair64(lines, n, query.to_u128() as u64),
         }
     }
 }
@@ -146,20 +149,24 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
 ) {
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
-        if grid.shape.steps == 0 && matches!(grid.shape.root.parts(), Some(Parts::Units(_))) {
-            pipeline::<S, W, B, O, true>(plan, grid, queries, flip, output);
-        } else {
-            pipeline::<S, W, B, O, false>(plan, grid, queries, flip, output);
+        let is_one = grid.shape.steps == 0 && matches!(grid.shape.root.parts(), Some(Parts::Units(_)));
+        match (is_one, const { (S::PAIRS, O::BOTH_LINES) }) {
+            // Below one segment few queries are right of a mark.
+            (true, (true, true)) => pipeline::<S, W, B, O, true, true>(plan, grid, queries, flip, output),
+            (true, _) => pipeline::<S, W, B, O, true, false>(plan, grid, queries, flip, output),
+            (false, (true, _)) => pipeline::<S, W, B, O, false, true>(plan, grid, queries, flip, output),
+            (false, _) => pipeline::<S, W, B, O, false, false>(plan, grid, queries, flip, output),
         }
     }
 }
 
-/// Runs [`batch`] for a grid whose first segment has units (`ONE`) or others.
+/// Runs [`batch`] for a grid whose first segment has units (`ONE`) or others. `PAIRED`: both lines of a query are
+/// compared together, and are therefore known by their first bytes.
 ///
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
-unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
+unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool, const PAIRED: bool>(
     plan: &Plan<'_>,
     grid: &GridPlan<'_>,
     queries: &[W],
@@ -180,6 +187,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     let groups = whole.len() + usize::from(!rest.is_empty());
     for clock in 0..groups + line_at {
         if clock < groups {
+            // The prefetches of lines leave the processor's own prefetching of queries behind.
+            crate::arch::prefetch(queries.as_ptr().wrapping_add((clock + QUERIES_AHEAD) * GROUP));
             let group = &mut ring[clock % RING];
             let queries = if clock < whole.len() { &whole[clock] } else { &padded };
             for (query, &asked) in group.query.iter_mut().zip(queries) {
@@ -202,12 +211,12 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let (group, nexts) = (&mut ring[at], &mut nexts[at]);
             // SAFETY: the caller guarantees the CPU features of `S`; `grid` guarantees its units.
             unsafe { S::lines::<ONE>(arrays, &mut group.places) }
-            if is_paired::<S, ONE>() {
+            if PAIRED {
                 // SAFETY: the caller guarantees the CPU features of `S`.
                 unsafe { S::pairs(arrays.last_line, &mut group.places, nexts) }
             }
             for i in 0..GROUP {
-                if is_paired::<S, ONE>() {
+                if PAIRED {
                     plan.tuple_lines.prefetch_byte(group.places.0[i]);
                     plan.tuple_lines.prefetch_byte(nexts.0[i]);
                 } else {
@@ -221,7 +230,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let number = clock - line_at;
             let first = number * GROUP;
             // SAFETY: the caller guarantees the CPU features of `S`; `Simd::lines` clamps lines.
-            let hits = unsafe { Found::<S, W, ONE>::new(plan, &ring[number % RING], &nexts[number % RING]) };
+            let hits =
+                unsafe { Found::<S, W, ONE, PAIRED>::new(plan, &ring[number % RING], &nexts[number % RING]) };
             // The length of whole groups is a constant.
             if number < whole.len() {
                 output.each(first, GROUP, hits);
@@ -237,23 +247,17 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
 /// Each query is compared with the keys of its line and, where that is cheap or keys crowd, of the next one, without a
 /// branch, which would be hard to predict. A few queries are *late*: all keys of these lines are below them. They are
 /// answered after the others.
-struct Found<'a, S, W, const ONE: bool> {
+struct Found<'a, S, W, const ONE: bool, const PAIRED: bool> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
     nexts: &'a Lanes,
     simd: PhantomData<S>,
 }
 
-/// Returns true if both lines of a query are compared together, and are therefore known by their first bytes. Below one
-/// segment few queries are right of a mark.
-const fn is_paired<S: Simd, const ONE: bool>() -> bool {
-    S::PAIRS && !ONE
-}
-
-impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
+impl<'a, S: Simd, W: Word, const ONE: bool, const PAIRED: bool> Found<'a, S, W, ONE, PAIRED> {
     /// # Safety
     /// The caller guarantees the CPU features of `S`, and that places are numbers of tuple lines, or if
-    /// [`is_paired`] places and `nexts` their first bytes.
+    /// `PAIRED` places and `nexts` their first bytes.
     #[inline(always)]
     unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>, nexts: &'a Lanes) -> Self {
         Self { plan, group, nexts, simd: PhantomData }
@@ -263,14 +267,24 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     #[inline(always)]
     fn at(&self, i: usize) -> u32 {
         let place = self.group.places.0[i];
-        (if is_paired::<S, ONE>() { place >> LINE_BITS } else { place }) as u32
+        (if PAIRED { place >> LINE_BITS } else { place }) as u32
     }
 
     /// Returns 1 if query `i` may be right of its line, else 0.
     #[inline(always)]
     fn own(&self, i: usize) -> u32 {
         let place = self.group.places.0[i];
-        if is_paired::<S, ONE>() { u32::from(place != self.nexts.0[i]) } else { (place >> 32) as u32 }
+        if PAIRED { u32::from(place != self.nexts.0[i]) } else { (place >> 32) as u32 }
+    }
+
+    /// Returns the first bytes of the two lines of query `i`, counted from the first line.
+    #[inline(always)]
+    fn bytes(&self, i: usize) -> [u64; 2] {
+        if PAIRED {
+            return [self.group.places.0[i], self.nexts.0[i]];
+        }
+        let next = (self.at(i) + self.own(i)).min(self.plan.tuple_lines.last() as u32);
+        [u64::from(self.at(i)) << LINE_BITS, u64::from(next) << LINE_BITS]
     }
 
     /// Returns the tuple line of query `i`.
@@ -279,7 +293,7 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
         let place = self.group.places.0[i];
         // SAFETY: the caller of `new` guarantees that this is the first byte, or the number, of a tuple line.
         unsafe {
-            if is_paired::<S, ONE>() {
+            if PAIRED {
                 self.plan.tuple_lines.at_byte(place)
             } else {
                 self.plan.tuple_lines.at_known(place as u32 as usize)
@@ -292,7 +306,7 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     fn next(&self, i: usize) -> &'a line::Line {
         // SAFETY: the caller of `new` guarantees bytes of lines; numbers are clamped to the last.
         unsafe {
-            if is_paired::<S, ONE>() {
+            if PAIRED {
                 self.plan.tuple_lines.at_byte(self.nexts.0[i])
             } else {
                 let next = self.at(i) + self.own(i);
@@ -311,7 +325,7 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
             return value_at::<W, B>(line, unsafe { equal::<S, W>(line, n, query) });
         }
         let next = self.next(i);
-        if is_paired::<S, ONE>() {
+        if PAIRED {
             // SAFETY: the caller of `new` guarantees the CPU features of `S`.
             return value_in_either::<W, B>([line, next], unsafe {
                 equal_pair::<S, W>([line, next], n, query)
@@ -322,6 +336,94 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
         let is_first = slots != 0;
         let line = select_unpredictable(is_first, line, next);
         value_at::<W, B>(line, select_unpredictable(is_first, slots, more))
+    }
+
+    /// Where the keys of the second line begin, in the numbers that [`Found::below`] returns.
+    const fn second_at<B: Bits>() -> usize {
+        if PAIRED { second_at(W::BYTES, n_of::<W, B>()) as usize } else { n_of::<W, B>() }
+    }
+
+    /// Returns which key is the lower bound of query `i`: its slot in the line of the query, or, if all keys of that
+    /// are below the query, `second_at` and its slot in the next line. That slot is the number of keys in a line if
+    /// this next line does not decide either.
+    #[inline(always)]
+    fn below<B: Bits>(&self, i: usize) -> usize {
+        let (n, second_at) = const { (n_of::<W, B>(), Self::second_at::<B>()) };
+        let (line, next, query) = (self.line(i), self.next(i), self.group.query[i]);
+        if PAIRED {
+            // Where both are the same line, that one has all keys below the query or decides.
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+            let bits = u64::from(unsafe { from_pair::<S, W>([line, next], n, query) });
+            return (bits | 1 << (second_at + n)).trailing_zeros() as usize;
+        }
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+        let (first, second) =
+            unsafe { (descent::below::<S, W>(line, n, query), descent::below::<S, W>(next, n, query)) };
+        first + select_unpredictable(first == n, second, 0)
+    }
+
+    /// Writes ranks and values of neighbours: see [`Answers::near`].
+    #[inline(always)]
+    fn near_with<B: Bits, const RANKS: bool, const VALUES: bool>(
+        &self,
+        is_before: bool,
+        count: usize,
+        ranks: &mut [u64],
+        values: &mut [B],
+    ) -> u64 {
+        let (n, second_at, plan) = (n_of::<W, B>(), Self::second_at::<B>(), self.plan);
+        let near = if is_before {
+            const { &Near::of::<W, B>(Self::second_at::<B>(), true) }
+        } else {
+            const { &Near::of::<W, B>(Self::second_at::<B>(), false) }
+        };
+        // Shifted by each query, so the last one comes first.
+        let mut late = 0;
+        for i in (0..count).rev() {
+            let below = self.below::<B>(i);
+            late += late + u32::from(below >= second_at + n);
+            if RANKS {
+                let tuple = below - select_unpredictable(below >= second_at, second_at - n, 0);
+                let rank = u64::from(self.at(i)) * n as u64 + tuple as u64;
+                ranks[i] = rank.wrapping_sub(u64::from(is_before)).min(plan.tuples - 1);
+            }
+            if VALUES {
+                let [line, next] = self.bytes(i);
+                let base = select_unpredictable(below > near.first_line, next, line);
+                let place = near.places[below % 64];
+                // SAFETY: both are the first bytes of tuple lines, and `near` leads into them or the one before.
+                values[i] = unsafe { plan.tuple_lines.read(base as i64 + i64::from(place)) };
+            }
+        }
+        while let Some(i) = next(&mut late, count) {
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
+            let hit = unsafe { settle::<S, W, B>(plan, self.at(i), self.group.query[i]) };
+            let rank = hit.rank.wrapping_sub(u64::from(is_before)).min(plan.tuples - 1);
+            if RANKS {
+                ranks[i] = rank;
+            }
+            if VALUES {
+                let (line, slot) = plan.place::<W, B>(rank);
+                values[i] = line::value::<W, B>(line, slot);
+            }
+        }
+        self.outside::<B>(is_before)
+    }
+
+    /// Returns a bitmap of the queries that are above all keys, or `is_before` of those without a key below them.
+    #[inline(always)]
+    fn outside<B: Bits>(&self, is_before: bool) -> u64 {
+        let plan = self.plan;
+        let (line, slot) =
+            if is_before { plan.place::<W, B>(0) } else { plan.place::<W, B>(plan.tuples - 1) };
+        let edge = line::key::<W>(line, slot);
+        let is_outside = |query: W| if is_before { query <= edge } else { query > edge };
+        let any = self.group.query.iter().fold(false, |any, &query| any | is_outside(query));
+        if any {
+            (0..GROUP).fold(0, |bits, i| bits | u64::from(is_outside(self.group.query[i])) << i)
+        } else {
+            0
+        }
     }
 
     /// Returns the queries that their lines do not decide.
@@ -352,7 +454,9 @@ impl<'a, S: Simd, W: Word, const ONE: bool> Found<'a, S, W, ONE> {
     }
 }
 
-impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, ONE> {
+impl<S: Simd, W: Word, B: Bits, const ONE: bool, const PAIRED: bool> Answers<B>
+    for Found<'_, S, W, ONE, PAIRED>
+{
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         // SAFETY: the caller of `new` guarantees the CPU features of `S`.
@@ -364,14 +468,11 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         let n = const { n_of::<W, B>() };
         let mut late = 0;
         for (i, rank) in ranks.iter_mut().enumerate() {
-            let (slot, is_late) = if is_paired::<S, ONE>() {
-                let of_first = const { (1 << second_at(W::BYTES, n_of::<W, B>())) - 1 };
-                let counted = select_unpredictable(self.own(i) != 0, u32::MAX, of_first);
-                let lines = [self.line(i), self.next(i)];
-                // SAFETY: the caller of `new` guarantees the CPU features of `S`.
-                let below = unsafe { below_pair::<S, W>(lines, n, self.group.query[i]) };
-                let slot = (below & counted).count_ones() as usize;
-                (slot, slot == n << self.own(i))
+            let (slot, is_late) = if PAIRED {
+                let second_at = const { Self::second_at::<B>() };
+                let below = self.below::<B>(i);
+                let slot = below - select_unpredictable(below >= second_at, second_at - n, 0);
+                (slot, below == second_at + n)
             } else {
                 // SAFETY: the caller of `new` guarantees the CPU features of `S`.
                 let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
@@ -382,6 +483,23 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool> Answers<B> for Found<'_, S, W, 
         }
         while let Some(i) = next(&mut late, ranks.len()) {
             ranks[i] = Answers::<B>::hit(self, i).rank;
+        }
+    }
+
+    #[inline(always)]
+    fn near<K: Word>(
+        &mut self,
+        _: &Plan<'_>,
+        is_before: bool,
+        count: usize,
+        ranks: Option<&mut [u64]>,
+        values: Option<&mut [B]>,
+    ) -> u64 {
+        match (ranks, values) {
+            (Some(ranks), Some(values)) => self.near_with::<B, true, true>(is_before, count, ranks, values),
+            (Some(ranks), None) => self.near_with::<B, true, false>(is_before, count, ranks, &mut []),
+            (None, Some(values)) => self.near_with::<B, false, true>(is_before, count, &mut [], values),
+            (None, None) => self.outside::<B>(is_before),
         }
     }
 
@@ -433,6 +551,36 @@ fn value_in_either<W: Word, B: Bits>([line, next]: [&line::Line; 2], slots: u32)
     let at = const { places::<W, B>() }[(slots | 1 << 31).trailing_zeros() as usize];
     let value = B::read(&line[usize::from(at)..]);
     (select_unpredictable(slots != 0, value, B::default()), slots != 0)
+}
+
+/// Where the value of a neighbour is, by what [`Found::below`] returns.
+struct Near {
+    /// Up to this number, counted from the first byte of the line of the query, else from that of the next one.
+    first_line: usize,
+    places: [i8; 64],
+}
+
+impl Near {
+    /// Of the tuple at the lower bound, or the one before it.
+    const fn of<W: Word, B: Bits>(second_at: usize, is_before: bool) -> Self {
+        let (geometry, n) = (line::geometry::<W, B>(), n_of::<W, B>());
+        let mut places = [0; 64];
+        let mut below = 0;
+        while below < second_at + n {
+            let is_second = below >= second_at;
+            let slot = if is_second { below - second_at } else { below };
+            let slot = if slot < n { slot as i8 } else { 0 };
+            let (line, slot) = match (is_before, is_second, slot) {
+                (false, _, slot) => (0, slot),
+                (true, false, 0) => (-1, n as i8 - 1),
+                (true, true, 0) => (0, n as i8 - 1),
+                (true, _, slot) => (0, slot - 1),
+            };
+            places[below] = line * LINE_BYTES as i8 + (geometry.values_at() as i8 + slot * B::BYTES as i8);
+            below += 1;
+        }
+        Self { first_line: if is_before { second_at } else { second_at - 1 }, places }
+    }
 }
 
 /// Returns the number of tuples in a line.

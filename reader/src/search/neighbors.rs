@@ -2,13 +2,14 @@
 //!
 //! The last tuple at or below a query is the one before the lower bound of the next word, so that is searched for. A
 //! search yields the lower bounds of a group of queries, and so has just read their lines. A neighbour is mostly in the
-//! same line, and else the last tuple of the line before.
+//! same line, and else the last tuple of the line before. With the grid, both lines of a query are compared at once, and
+//! a table says where the value of the neighbour is (`Found::near_with` of `grid`): nothing there branches on queries.
 
 use super::descent::{Answers, GROUP, Output};
 use super::output::Presence;
 use super::plan::Plan;
 use pleach_format::key::{Bits, Word};
-use pleach_format::line::{self, Line};
+use pleach_format::line;
 use std::hint::select_unpredictable;
 
 /// The tuples of a batch of neighbours, as a search writes them. Each slice is as long as the queries, or empty if it
@@ -30,13 +31,6 @@ pub(crate) struct Side {
     pub(crate) is_next: bool,
     /// The tuple before the lower bound is wanted, and not the one at it.
     pub(crate) is_before: bool,
-}
-
-/// Returns the line and the slot of a rank. One without a tuple is that of a line past the end, and `Lines::at` clamps.
-#[inline(always)]
-fn place<'a, W: Word, B: Bits>(plan: &Plan<'a>, rank: u64) -> (&'a Line, usize) {
-    let n = const { line::geometry::<W, B>().tuples_per_line() } as u64;
-    (plan.tuple_lines.at((rank / n) as usize), (rank % n) as usize)
 }
 
 /// Output of neighbours.
@@ -62,38 +56,11 @@ impl<'a, W: Word, B: Bits> Neighbors<'a, W, B> {
     pub(crate) fn found(&self) -> usize {
         self.presence.found
     }
-
-    /// Reads the neighbours with these ranks, from query `first` on.
-    #[inline(always)]
-    fn read(&mut self, ranks: &[u64], first: usize) {
-        let (tuples, queries) = (self.plan.tuples, first..first + ranks.len());
-        if let Some(values) = self.values.get_mut(queries.clone()) {
-            for (to, &rank) in values.iter_mut().zip(ranks) {
-                let (line, slot) = place::<W, B>(self.plan, rank);
-                let value = line::value::<W, B>(line, slot);
-                *to = select_unpredictable(rank < tuples, value, B::default());
-            }
-        }
-        if let Some(words) = self.words.get_mut(queries.clone()) {
-            for (to, &rank) in words.iter_mut().zip(ranks) {
-                let (line, slot) = place::<W, B>(self.plan, rank);
-                *to = select_unpredictable(rank < tuples, line::key::<W>(line, slot), W::default());
-            }
-        }
-        if let Some(to) = self.ranks.get_mut(queries) {
-            for (to, &rank) in to.iter_mut().zip(ranks) {
-                *to = select_unpredictable(rank < tuples, rank, u64::MAX);
-            }
-        }
-        let mut bits = 0;
-        for (i, &rank) in ranks.iter().enumerate() {
-            bits |= u64::from(rank < tuples) << i;
-        }
-        self.presence.put(first, ranks.len(), bits);
-    }
 }
 
 impl<W: Word, B: Bits> Output<B> for Neighbors<'_, W, B> {
+    const BOTH_LINES: bool = true;
+
     #[inline(always)]
     fn query<Q: Word>(&self, query: Q) -> Q {
         let next = query.successor().unwrap_or(query);
@@ -102,12 +69,31 @@ impl<W: Word, B: Bits> Output<B> for Neighbors<'_, W, B> {
 
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
-        let mut ranks = [0; GROUP];
-        let ranks = &mut ranks[..count];
-        answers.ranks(ranks);
-        for rank in ranks.iter_mut() {
-            *rank = rank.wrapping_sub(u64::from(self.side.is_before));
+        let queries = first..first + count;
+        let mut unwanted = [0; GROUP];
+        let ranks = match self.ranks.get_mut(queries.clone()) {
+            // Words are read by ranks.
+            None if !self.words.is_empty() => Some(&mut unwanted[..count]),
+            ranks => ranks,
+        };
+        let values = self.values.get_mut(queries.clone());
+        let mut missing = answers.near::<W>(self.plan, self.side.is_before, count, ranks, values);
+        missing &= (1 << count) - 1;
+        self.presence.put(first, count, !missing & ((1 << count) - 1));
+        let ranks = self.ranks.get(queries.clone()).unwrap_or(&unwanted[..count]);
+        if let Some(words) = self.words.get_mut(queries) {
+            for (word, &rank) in words.iter_mut().zip(ranks) {
+                let (line, slot) = self.plan.place::<W, B>(rank);
+                *word = line::key(line, slot);
+            }
         }
-        self.read(ranks, first);
+        // Only queries outside the keys of the file have no neighbour.
+        while missing != 0 {
+            let at = first + missing.trailing_zeros() as usize;
+            missing &= missing - 1;
+            self.ranks.get_mut(at).into_iter().for_each(|to| *to = u64::MAX);
+            self.words.get_mut(at).into_iter().for_each(|to| *to = W::default());
+            self.values.get_mut(at).into_iter().for_each(|to| *to = B::default());
+        }
     }
 }

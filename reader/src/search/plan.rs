@@ -3,11 +3,13 @@
 use super::grid_plan::GridPlan;
 use super::tree_plan::TreePlan;
 use pleach_format::Header;
+use pleach_format::key::{Bits, Word};
 use pleach_format::layout::LINE_BYTES;
-use pleach_format::line::Line;
+use pleach_format::line::{self, Line};
 use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::Encoding;
 use std::marker::PhantomData;
+use std::slice;
 
 /// A non-empty array of lines. Indices are clamped, never trusted.
 #[derive(Clone, Copy)]
@@ -23,13 +25,14 @@ unsafe impl Send for Lines<'_> {}
 unsafe impl Sync for Lines<'_> {}
 
 impl<'a> Lines<'a> {
-    /// Creates the array of `count` lines from `offset`; `None` if there are none or they are not inside
-    /// `bytes`.
+    /// Creates the array of `count` lines from `offset`; `None` if there are none, or they and as many bytes as a line
+    /// before them are not inside `bytes`. A file begins with its superblock.
     pub(crate) fn new(bytes: &'a [u8], offset: u64, count: u64) -> Option<Self> {
-        let length = usize::try_from(count).ok()?.checked_mul(LINE_BYTES)?;
-        let bytes = bytes.get(usize::try_from(offset).ok()?..)?.get(..length)?;
+        let (offset, count) = (usize::try_from(offset).ok()?, usize::try_from(count).ok()?);
+        let before = offset.checked_sub(LINE_BYTES)?;
+        let bytes = bytes.get(before..)?.get(..count.checked_add(1)?.checked_mul(LINE_BYTES)?)?;
         let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
-        Some(Self { first: lines.as_ptr(), last: lines.len().checked_sub(1)?, bytes: PhantomData })
+        Some(Self { first: lines.as_ptr().wrapping_add(1), last: count.checked_sub(1)?, bytes: PhantomData })
     }
 
     /// Returns the line at `index`, or the last line if there are fewer.
@@ -62,6 +65,20 @@ impl<'a> Lines<'a> {
         // SAFETY: `new` guarantees `last + 1` lines at `first` that live for 'a; the caller guarantees that
         // the byte is that of one of them.
         unsafe { &*self.first.byte_add(byte as usize) }
+    }
+
+    /// Reads a value at a byte, counted from the first line.
+    ///
+    /// # Safety
+    /// The value is inside the lines, or inside as many bytes as a line before them.
+    #[inline(always)]
+    pub(crate) unsafe fn read<B: Bits>(&self, byte: i64) -> B {
+        debug_assert!(
+            byte >= -(LINE_BYTES as i64)
+                && byte + B::BYTES as i64 <= (self.last as i64 + 1) * LINE_BYTES as i64
+        );
+        // SAFETY: `new` guarantees those bytes, for 'a; the caller guarantees that the value is inside them.
+        B::read(unsafe { slice::from_raw_parts(self.first.cast::<u8>().offset(byte as isize), B::BYTES) })
     }
 
     /// Returns the index of the last line.
@@ -149,6 +166,13 @@ impl<'a> Plan<'a> {
     #[inline(always)]
     pub(crate) fn levels(&self) -> impl Iterator<Item = &LevelPlan<'a>> {
         self.levels[..self.depth].iter().flatten()
+    }
+
+    /// Returns the line and the slot of a rank, of lines of words `W` and values `B`; those of no tuple are clamped.
+    #[inline(always)]
+    pub(crate) fn place<W: Word, B: Bits>(&self, rank: u64) -> (&'a Line, usize) {
+        let n = const { line::geometry::<W, B>().tuples_per_line() } as u64;
+        (self.tuple_lines.at((rank / n) as usize), (rank % n) as usize)
     }
 
     /// Returns the level that is `stage` steps below the root.

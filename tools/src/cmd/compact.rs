@@ -8,19 +8,15 @@ use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
-use pleach_builder::BuildOptions;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use std::time::Instant;
 
 pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
     let progress = Progress::new(global);
-    let build = (args.layout.is_some() || args.unique.is_some()).then(|| {
-        let options = BuildOptions { unique: args.unique.map(Into::into), ..BuildOptions::default() };
-        options.with_layout(args.layout.unwrap_or_default())
-    });
     let options = CompactOptions {
-        build,
+        unique: args.unique.map(Into::into),
+        layout: args.layout,
         salvage: args.salvage,
         threads: args.threads,
         keep: args.keep,
