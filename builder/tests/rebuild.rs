@@ -532,7 +532,7 @@ fn the_last_generation_has_no_next_one() {
 fn a_merge_asked_for_one_thing_takes_the_other_of_the_first_file() {
     let types = Types { key: KeyType::U64, value: ValueType::U64 };
     let (rows, _) = unique(types, 100, 1);
-    let layout = "spine,columns".parse().expect("a layout");
+    let layout = "lines,spine,columns".parse().expect("a layout");
     let first = build(types, &rows, &BuildOptions::default().with_layout(layout));
     let folder = tempfile::tempdir().expect("a folder");
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -545,7 +545,7 @@ fn a_merge_asked_for_one_thing_takes_the_other_of_the_first_file() {
     let options = CompactOptions::default();
     assert_eq!(columns(&options), (false, true));
     assert_eq!(columns(&CompactOptions { unique: Some(Unique::Error), ..options.clone() }), (true, true));
-    let lines = "spine".parse().ok();
+    let lines = "lines,spine".parse().ok();
     assert_eq!(columns(&CompactOptions { layout: lines, ..options }), (false, false));
 }
 

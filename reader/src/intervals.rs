@@ -159,6 +159,10 @@ impl<K: Key> Intervals<'_, K> {
     pub fn find_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<usize, ReadError> {
         let (needed, found) = (keys.len(), ranks.len());
         let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found })?;
+        if let [key] = keys {
+            ranks[0] = self.find(*key)?.unwrap_or(u64::MAX);
+            return Ok(usize::from(ranks[0] != u64::MAX));
+        }
         match &self.values {
             Values::Four(typed) => self.find_in_lines(typed, keys, ranks),
             Values::Eight(typed) => self.find_in_lines(typed, keys, ranks),
@@ -192,6 +196,9 @@ impl<K: Key> Intervals<'_, K> {
         keys: &[K],
         mut take: impl FnMut(usize, u64, &[u8]),
     ) -> Result<usize, ReadError> {
+        if let [key] = keys {
+            return Ok(self.one(*key, |rank, value| take(0, rank, value))?.map_or(0, |()| 1));
+        }
         match &self.values {
             Values::Four(typed) => self.each_in_lines(typed, keys, true, |first, held, ranks, values| {
                 each_bit(held, |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
@@ -331,9 +338,36 @@ impl<K: Key> Intervals<'_, K> {
     /// # Errors
     /// Those of [`Intervals::find_batch`].
     pub fn find(&self, key: K) -> Result<Option<u64>, ReadError> {
-        let mut ranks = [0];
-        self.find_batch(&[key], &mut ranks)?;
-        Ok((ranks[0] != u64::MAX).then_some(ranks[0]))
+        self.one(key, |rank, _| rank)
+    }
+
+    /// Passes the interval that holds a key, its rank and its value, and returns what comes back.
+    #[inline]
+    fn one<R>(&self, key: K, take: impl FnOnce(u64, &[u8]) -> R) -> Result<Option<R>, ReadError> {
+        let reaches = |value: &[u8]| self.ends.word_of::<K>(value) >= key.encode().to_u128();
+        match &self.values {
+            Values::Four(typed) => {
+                let found = typed.near_one(Near::Floor, key)?;
+                let found = found.map(|(rank, _, value)| (rank, value.to_le_bytes()));
+                Ok(found.filter(|(_, value)| reaches(value)).map(|(rank, value)| take(rank, &value)))
+            }
+            Values::Eight(typed) => {
+                let found = typed.near_one(Near::Floor, key)?;
+                let found = found.map(|(rank, _, value)| (rank, value.to_le_bytes()));
+                Ok(found.filter(|(_, value)| reaches(value)).map(|(rank, value)| take(rank, &value)))
+            }
+            Values::Column(typed, column) => {
+                let rank = typed.upper_bound(key)?.wrapping_sub(1);
+                if let Some(bytes) = column.short_bytes() {
+                    let copy = column.short(rank);
+                    column.check_mapping()?;
+                    let is_held = rank < column.len() && reaches(&copy);
+                    return Ok(is_held.then(|| take(rank, &copy[..bytes])));
+                }
+                let value = column.get(rank)?.filter(|value| reaches(value));
+                Ok(value.map(|value| take(rank, &value)))
+            }
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use pleach_fsck::pool;
 
 /// Maximum number of queries per task of a parallel batch.
 const TASK: usize = 1 << 14;
+/// So many queries are looked up one by one: a batch overlaps the cache misses of more.
+const FEW: usize = 4;
 
 /// Which tuple near a key is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,6 +153,9 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     }
 
     fn near_task(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+        if keys.len() <= FEW {
+            return self.near_few(near, keys, tuples);
+        }
         if near != Near::Nearest
             && tuples.keys.is_empty()
             && self.index().verified().is_none()
@@ -167,6 +172,40 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             found += piece.put(self.len(), keys.len(), to);
         }
         Ok(found)
+    }
+
+    /// Finds the tuple near a key, with its rank.
+    #[inline]
+    pub(crate) fn near_one(&self, near: Near, key: K) -> Result<Option<(u64, K, V)>, ReadError> {
+        let rank = match near {
+            Near::Floor | Near::Nearest => self.upper_bound(key)?.wrapping_sub(1),
+            Near::Ceiling => self.lower_bound(key)?,
+        };
+        let found = self.select(rank)?.map(|(found, value)| (rank, found, value));
+        if near != Near::Nearest || found.is_some_and(|(_, found, _)| found.encode() == key.encode()) {
+            return Ok(found);
+        }
+        let above = self.select(rank.wrapping_add(1))?;
+        let above = above.map(|(above, value)| (rank.wrapping_add(1), above, value));
+        Ok(match (found, above) {
+            (Some((_, below, _)), Some((_, next, _))) if !is_nearer(key, below, next) => found,
+            (found, None) => found,
+            (_, above) => above,
+        })
+    }
+
+    fn near_few(&self, near: Near, keys: &[K], tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+        let mut bits = 0;
+        for (at, &key) in keys.iter().enumerate() {
+            let found = self.near_one(near, key)?;
+            bits |= u64::from(found.is_some()) << at;
+            let (rank, found, value) = found.unwrap_or((u64::MAX, K::default(), V::default()));
+            tuples.ranks.get_mut(at).into_iter().for_each(|to| *to = rank);
+            tuples.keys.get_mut(at).into_iter().for_each(|to| *to = found);
+            tuples.values.get_mut(at).into_iter().for_each(|to| *to = value);
+        }
+        tuples.present.first_mut().into_iter().for_each(|to| *to = bits);
+        Ok(bits.count_ones() as usize)
     }
 
     /// Writes floors or ceilings straight into the caller's buffers.

@@ -220,11 +220,17 @@ fn shorter_keys_say_that_they_are() {
         ] {
             let told = refused(folder, refused_one);
             assert!(told.contains("--approximate"), "{told}");
-            printed(folder, &[refused_one, &["--approximate", "-q"]].concat());
+            let lines = printed(folder, &[refused_one, &["--approximate", "--json"]].concat());
+            let line: serde_json::Value =
+                serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
+            assert!(line["approximate"].as_f64().is_some_and(|rate| rate < 0.2), "{refused_one:?}: {line}");
         }
         assert!(printed(folder, &["get", name, &digits(7)]).ends_with("\t9\n"));
         // What is made of it says so, too.
-        printed(folder, &["select", name, "--where", "value < 100", "-o", "s.pleach", "-q"]);
+        for file in ["s.csv", "s.pleach"] {
+            let told = printed(folder, &["--json", "select", name, "--where", "value < 100", "-o", file]);
+            assert!(told.contains("\"approximate\":") && !told.contains("false"), "{told}");
+        }
         assert!(printed(folder, &["inspect", "s.pleach"]).contains("approximate: about "));
     }
     let exact: serde_json::Value = {

@@ -37,6 +37,7 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("file_bytes".to_owned(), json::int(summary.file_bytes));
         document.insert("file_id".to_owned(), hex(&summary.file_id).into());
         document.insert("generation".to_owned(), json::int(summary.generation));
+        document.insert("approximate".to_owned(), json::approximate(summary.approximate));
         document.insert("kept_generations".to_owned(), summary.kept.into());
         document.insert("lost_tuples".to_owned(), json::int(lost));
         document.insert("seconds".to_owned(), seconds.into());

@@ -132,6 +132,7 @@ fn document(path: &Path, done: &Rebuilt, took: Duration) -> serde_json::Map<Stri
     let mut document = json::document("rebuild");
     document.insert("file".to_owned(), path.display().to_string().into());
     document.insert("generation".to_owned(), json::int(summary.generation));
+    document.insert("approximate".to_owned(), json::approximate(summary.approximate));
     document.insert("method".to_owned(), done.method.name().into());
     document.insert("base_tuples".to_owned(), json::int(done.base_tuples));
     document.insert("tuples".to_owned(), json::int(summary.tuples));

@@ -20,6 +20,7 @@ use arrow_schema::DataType;
 use pleach::{Datum, Index, KeyType, Record, ValueType};
 use pleach_builder::BuildOptions;
 use pleach_builder::publish::Rules;
+use pleach_format::approximate::Approximate;
 use pleach_format::logical::Form;
 use pleach_format::{Logical, Meaning};
 use pleach_relation::expr::Predicate;
@@ -99,8 +100,8 @@ impl<'a> Job<'a> {
     /// Writes the answer to its destination.
     pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         self.explain(&[answer.plan().to_owned()]);
-        if answer.schema().approximate.is_some() {
-            self.explain(&["approximate: equal keys may stand for different ones".to_owned()]);
+        if let Some(found) = approximate(answer.schema()) {
+            self.explain(&[found.describe()]);
         }
         self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
     }
@@ -109,7 +110,7 @@ impl<'a> Job<'a> {
         if let (Some(OutFormat::Pleach), Some(path)) = (self.format, &self.out.output) {
             let made =
                 answer.to_index(path, &self.build_options(), &self.progress).map_err(relation_failure)?;
-            return self.told(path, made.tuples, made.file_bytes);
+            return self.told(path, made.tuples, made.file_bytes, made.approximate);
         }
         if answer.schema().is_sorted {
             return self.table_or_lines(answer);
@@ -137,7 +138,7 @@ impl<'a> Job<'a> {
         })?;
         let bytes = target.bytes();
         target.commit()?;
-        self.told(path, tuples, bytes)
+        self.told(path, tuples, bytes, columns.approximate)
     }
 
     fn table(
@@ -159,13 +160,20 @@ impl<'a> Job<'a> {
         Ok(tuples)
     }
 
-    fn told(&self, path: &Path, tuples: u64, bytes: u64) -> Result<ExitStatus, Failure> {
+    fn told(
+        &self,
+        path: &Path,
+        tuples: u64,
+        bytes: u64,
+        approximate: Option<Approximate>,
+    ) -> Result<ExitStatus, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
         if self.global.json {
             let mut document = json::document(self.name);
             document.insert("output".to_owned(), path.display().to_string().into());
             document.insert("tuples".to_owned(), json::int(tuples));
             document.insert("output_bytes".to_owned(), json::int(bytes));
+            document.insert("approximate".to_owned(), json::approximate(approximate));
             document.insert("seconds".to_owned(), seconds.into());
             stdout::print_json(document)?;
         } else if !self.global.quiet {
@@ -178,6 +186,13 @@ impl<'a> Job<'a> {
         }
         Ok(ExitStatus::Success)
     }
+}
+
+/// Returns how often the keys of an answer stand for others, if they are shorter than those they stand for.
+fn approximate(schema: &Schema) -> Option<Approximate> {
+    let distinct = schema.approximate?;
+    let logical = Meaning::new(schema.key_type, &schema.key_logical).logical;
+    Approximate::of(&logical, &distinct.to_string(), distinct)
 }
 
 /// Returns the rules for replacing the output.
@@ -249,6 +264,7 @@ struct Value {
 /// Columns of an answer.
 struct Columns {
     schema: Schema,
+    approximate: Option<Approximate>,
     key_form: Option<Form>,
     values: Vec<Value>,
 }
@@ -256,6 +272,7 @@ struct Columns {
 impl Columns {
     /// Makes the columns of an answer; with `is_raw` they are the stored integers.
     fn of(schema: &Schema, is_raw: bool) -> Self {
+        let approximate = approximate(schema);
         let mut schema = schema.clone();
         if is_raw {
             let plain = |value_type, logical: &mut String| {
@@ -289,7 +306,7 @@ impl Columns {
                 left.chain(schema.has_right_keys.then(right_key)).chain([value("right", right, 2)]).collect()
             }
         };
-        Self { schema, key_form, values }
+        Self { schema, approximate, key_form, values }
     }
 
     /// Returns the columns of a table: `key,left,right` for a join, with `key_right` before `right` for an
@@ -359,8 +376,11 @@ impl Columns {
 
 /// Prints lines on standard output: key and values separated by tabs, or an object each. A missing side of an
 /// outer join is empty, or null.
-fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitStatus, Failure> {
+fn lines(mut answer: Answer<'_>, columns: &Columns, is_json: bool) -> Result<ExitStatus, Failure> {
     let mut output = Output::new();
+    let told =
+        columns.approximate.map(|found| format!(",\"approximate\":{}", json::approximate(Some(found))));
+    let line_end = format!("{}}}\n", told.unwrap_or_default());
     while let Some(chunk) = answer.next_chunk().map_err(relation_failure)? {
         let keys = Gathered::of_keys(columns.schema.key_type, &chunk.keys);
         let values: Vec<Vec<Gathered>> =
@@ -368,7 +388,7 @@ fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitSt
         for row in 0..chunk.len() {
             let sides = chunk.sides.get(row).copied().unwrap_or(3);
             let out = &mut output.buffer;
-            if json {
+            if is_json {
                 out.extend_from_slice(b"{\"key\":");
                 put_meant_json(&keys.datum(row), columns.key_form, out);
             } else {
@@ -378,7 +398,7 @@ fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitSt
                 columns.values.iter().zip(&values).filter(|(_, gathered)| !gathered.is_empty())
             {
                 let is_there = sides & value.side != 0;
-                match json {
+                match is_json {
                     true => put_value_json(value, gathered, row, is_there, out),
                     false => {
                         for (column, &form) in gathered.iter().zip(&value.forms) {
@@ -390,7 +410,7 @@ fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitSt
                     }
                 }
             }
-            out.extend_from_slice(if json { b"}\n" } else { b"\n" });
+            out.extend_from_slice(if is_json { line_end.as_bytes() } else { b"\n" });
             output.relieve()?;
         }
     }
