@@ -150,8 +150,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
             unsafe { (Self::equal64(lines[0], n, query), Self::equal64(lines[1], n, query)) };
         first | second << second_at(8, n)
     }
-    /// Returns a bitmap of the first `n` words of two lines, as `equal_pair32` does; a bit is 1 if the word is not below
-    /// `query`.
+    /// Returns a bitmap of the first `n` words of two lines, as `equal_pair32` does; a bit is 1 if the word is not
+    /// below `query`.
     #[inline(always)]
     unsafe fn from_pair32(lines: [&Line; 2], n: usize, query: u32) -> u32 {
         // SAFETY: the caller guarantees the CPU features.

@@ -279,8 +279,9 @@ pub(crate) trait Answers<B: Bits> {
         }
         bits
     }
-    /// Writes the ranks and the values of the tuples at the lower bounds of the first `count` queries, or `is_before` of
-    /// those before them. Returns a bitmap of the queries that have no such tuple, whose rank and value are anything.
+    /// Writes the ranks and the values of the tuples at the lower bounds of the first `count` queries, or `is_before`
+    /// of those before them. Returns a bitmap of the queries that have no such tuple, whose rank and value are
+    /// anything.
     #[inline(always)]
     fn near<W: Word>(
         &mut self,

@@ -2,8 +2,9 @@
 //!
 //! The last tuple at or below a query is the one before the lower bound of the next word, so that is searched for. A
 //! search yields the lower bounds of a group of queries, and so has just read their lines. A neighbour is mostly in the
-//! same line, and else the last tuple of the line before. With the grid, both lines of a query are compared at once, and
-//! a table says where the value of the neighbour is (`Found::near_with` of `grid`): nothing there branches on queries.
+//! same line, and else the last tuple of the line before. With the grid, both lines of a query are compared at once,
+//! and a table says where the value of the neighbour is (`Found::near_with` of `grid`): nothing there branches on
+//! queries.
 
 use super::descent::{Answers, GROUP, Output};
 use super::output::Presence;
