@@ -107,18 +107,29 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     ) -> Result<usize, ReadError> {
         let values = Self::check_length("values", keys.len(), values)?;
         let present = Self::check_bitmap(keys.len(), present)?;
-        let Some(intervals) = self.intervals()?.filter(|_| self.has_values()) else {
+        let Some(intervals) = self.intervals()? else {
             values.fill(V::default());
             present.fill(0);
-            let Some(intervals) = self.intervals()? else { return Ok(0) };
-            return intervals.each_batch(keys, |at, _, _| present[at / 64] |= 1 << (at % 64));
+            return Ok(0);
         };
-        intervals.each_in_lines(self, keys, false, |first, held, _, found| {
-            present[first / 64] = held;
-            let values = &mut values[first..first + found.len()];
-            values.copy_from_slice(found);
-            each_bit(!held & u64::MAX >> (64 - found.len()), |at| values[at] = V::default());
-        })
+        if !self.has_values() {
+            values.fill(V::default());
+            present.fill(0);
+            return intervals.each_batch(keys, |at, _, _| present[at / 64] |= 1 << (at % 64));
+        }
+        let mut count = 0;
+        // Values are compared while they are in a near cache.
+        let chunks = keys.chunks(CHUNK).zip(values.chunks_mut(CHUNK)).zip(present.chunks_mut(CHUNK / 64));
+        for ((keys, values), present) in chunks {
+            let to = Tuples { values: &mut *values, present: &mut *present, ..Tuples::default() };
+            self.near_batch(Near::Floor, keys, to)?;
+            for ((keys, values), present) in keys.chunks(64).zip(values.chunks_mut(64)).zip(present) {
+                *present &= intervals.reaching(keys, values);
+                count += present.count_ones() as usize;
+                each_bit(!*present & u64::MAX >> (64 - keys.len()), |at| values[at] = V::default());
+            }
+        }
+        Ok(count)
     }
 
     /// Returns the intervals of the file; `None` if its keys are keys.
@@ -288,20 +299,26 @@ impl<K: Key> Intervals<'_, K> {
             };
             typed.near_batch(Near::Floor, keys, to)?;
             for (group, (keys, values)) in keys.chunks(64).zip(values.chunks(64)).enumerate() {
-                // Which of them end before their keys is hard to predict, and so no branch.
-                let mut reach = [0; 64];
-                for ((to, key), value) in reach.iter_mut().zip(keys).zip(values) {
-                    let mut bytes = [0; 8];
-                    value.to_bits().write(&mut bytes);
-                    *to = u8::from(self.ends.word_of::<K>(&bytes) >= key.encode().to_u128());
-                }
-                let held = bits_of(&reach) & present[group];
+                let held = self.reaching(keys, values) & present[group];
                 count += held.count_ones() as usize;
                 let ranks = ranks.get(group * 64..group * 64 + keys.len()).unwrap_or_default();
                 take(chunk * CHUNK + group * 64, held, ranks, values);
             }
         }
         Ok(count)
+    }
+
+    /// Returns a bit for each of up to 64 keys: whether an interval with this value does not end before the key. Which
+    /// of them do is hard to predict, and so no branch.
+    #[inline]
+    fn reaching<V: Value>(&self, keys: &[K], values: &[V]) -> u64 {
+        let mut reach = [0; 64];
+        for ((to, key), value) in reach.iter_mut().zip(keys).zip(values) {
+            let mut bytes = [0; 8];
+            value.to_bits().write(&mut bytes);
+            *to = u8::from(self.ends.word_of::<K>(&bytes) >= key.encode().to_u128());
+        }
+        bits_of(&reach)
     }
 
     /// Keeps the ranks of intervals that hold their keys, of the ranks of the floors of many keys; all others become
