@@ -49,6 +49,8 @@ impl<B: Bits> Output<B> for Values<'_, B> {
 pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
 
 impl<B: Bits> Output<B> for Ranks<'_> {
+    const BOTH_LINES: bool = true;
+
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
         if let Some(ranks) = self.0.get_mut(first..first + count) {
