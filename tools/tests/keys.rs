@@ -223,7 +223,8 @@ fn shorter_keys_say_that_they_are() {
             let lines = printed(folder, &[refused_one, &["--approximate", "--json"]].concat());
             let line: serde_json::Value =
                 serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
-            assert!(line["approximate"].as_f64().is_some_and(|rate| rate < 0.2), "{refused_one:?}: {line}");
+            // Both files count where two are joined.
+            assert!(line["approximate"].as_f64().is_some_and(|rate| rate < 0.4), "{refused_one:?}: {line}");
         }
         assert!(printed(folder, &["get", name, &digits(7)]).ends_with("\t9\n"));
         // What is made of it says so, too.

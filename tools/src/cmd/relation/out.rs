@@ -100,7 +100,10 @@ impl<'a> Job<'a> {
     /// Writes the answer to its destination.
     pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         self.explain(&[answer.plan().to_owned()]);
-        if let Some(found) = approximate(answer.schema()) {
+        if answer.schema().approximate.is_some() {
+            self.explain(&["approximate: equal keys may stand for different ones".to_owned()]);
+        }
+        if let Some(found) = approximate(answer.schema()).filter(|found| found.rate.is_some()) {
             self.explain(&[found.describe()]);
         }
         self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
