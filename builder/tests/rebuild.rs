@@ -538,7 +538,7 @@ fn a_merge_asked_for_one_thing_takes_the_other_of_the_first_file() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     std::fs::write(&from, first).expect("written");
     let columns = |options: &CompactOptions| {
-        compact(&[from.clone()], &to, options, &Silent).expect("merges");
+        compact(std::slice::from_ref(&from), &to, options, &Silent).expect("merges");
         let head = header(&std::fs::read(&to).expect("there"));
         (head.is_unique(), head.keys.is_some())
     };

@@ -381,7 +381,7 @@ impl<'a, S: Simd, W: Word, const ONE: bool, const PAIRED: bool> Found<'a, S, W, 
         let mut late = 0;
         for i in (0..count).rev() {
             let below = self.below::<B>(i);
-            late += late + u32::from(below >= second_at + n);
+            late = late << 1 | u32::from(below >= second_at + n);
             if RANKS {
                 let tuple = below - select_unpredictable(below >= second_at, second_at - n, 0);
                 let rank = u64::from(self.at(i)) * n as u64 + tuple as u64;
