@@ -112,7 +112,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             present.fill(0);
             return Ok(0);
         };
-        if !self.has_values() {
+        if V::Bits::BYTES == 0 || !self.has_values() {
             values.fill(V::default());
             present.fill(0);
             return intervals.each_batch(keys, |at, _, _| present[at / 64] |= 1 << (at % 64));

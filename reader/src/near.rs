@@ -101,7 +101,11 @@ fn is_nearer<K: Key>(query: K, below: K, above: K) -> bool {
         | KeyType::U128
         | KeyType::Fixed(_)
         | KeyType::Bytes
-        | KeyType::Utf8 => above.to_u128() - query.to_u128() < query.to_u128() - below.to_u128(),
+        | KeyType::Utf8 => {
+            // The keys of an unverified file may be in no order.
+            let distance = |high: K::Word, low: K::Word| high.to_u128().wrapping_sub(low.to_u128());
+            distance(above, query) < distance(query, below)
+        }
     }
 }
 

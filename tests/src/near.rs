@@ -49,6 +49,27 @@ pub fn check<K: Key, V: Value + Debug>(
         let to = Tuples { ranks: &mut par_ranks, ..Tuples::default() };
         assert_eq!(view.par_near_batch(near, queries, to).expect("readable"), found, "{what}");
         assert!(par_ranks == ranks, "{what}: {near:?} with ranks alone");
+        // A few, which go without a batch.
+        for (few, at) in [1, 2, 3, 4, 5].into_iter().cycle().zip((0..count).step_by(7)).take(300) {
+            let few = few.min(count - at);
+            let (mut few_ranks, mut few_keys) = ([7; 5], [K::default(); 5]);
+            let (mut few_values, mut few_present) = ([V::default(); 5], [u64::MAX]);
+            let to = Tuples {
+                ranks: &mut few_ranks[..few],
+                keys: &mut few_keys[..few],
+                values: &mut few_values[..few],
+                present: &mut few_present,
+            };
+            let found = view.near_batch(near, &queries[at..at + few], to).expect("readable");
+            let range = at..at + few;
+            assert_eq!(few_ranks[..few], ranks[range.clone()], "{what}: {near:?} of {few}");
+            assert_eq!(
+                (&few_keys[..few], &few_values[..few]),
+                (&keys[range.clone()], &values[range.clone()])
+            );
+            assert_eq!(found, ranks[range].iter().filter(|&&rank| rank != u64::MAX).count());
+            assert_eq!(found, few_present[0].count_ones() as usize);
+        }
         let mut expected_found = 0;
         for (at, &query) in queries.iter().enumerate() {
             let below = tuples.partition_point(|(key, _)| key.encode() <= query.encode()).checked_sub(1);

@@ -5,7 +5,8 @@
 
 use crate::generate::Random;
 use pleach::{
-    FsckOptions, Index, Key, KeyType, OpenOptions, Strings, Structure, Value, ValueType, Verdict, fsck,
+    FsckOptions, Index, Key, KeyType, Near, OpenOptions, Strings, Structure, Tuples, Value, ValueType,
+    Verdict, fsck,
 };
 use pleach_builder::Silent;
 use pleach_builder::rebuild::{CompactOptions, compact};
@@ -59,8 +60,25 @@ pub fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut
         assert!(ranks.iter().all(|&rank| rank <= len));
         assert!(view.par_get_batch(queries, &mut values, &mut present).expect("unverified") <= queries.len());
     }
+    for near in [Near::Floor, Near::Ceiling, Near::Nearest] {
+        let mut keys = vec![K::default(); queries.len()];
+        let to =
+            Tuples { ranks: &mut ranks, values: &mut values, present: &mut present, ..Tuples::default() };
+        let found = view.near_batch(near, queries, to).expect("unverified");
+        let ones: u32 = present.iter().map(|word| word.count_ones()).sum();
+        assert_eq!(found, ones as usize);
+        assert!(ranks.iter().all(|&rank| rank < len || rank == u64::MAX));
+        let to = Tuples { keys: &mut keys, values: &mut values, ..Tuples::default() };
+        assert!(view.near_batch(near, queries, to).expect("unverified") <= queries.len());
+        for few in queries.chunks(3).take(20) {
+            let to = Tuples { ranks: &mut ranks, values: &mut values, ..Tuples::default() };
+            assert!(view.near_batch(near, few, to).expect("unverified") <= few.len());
+        }
+    }
+    let held = view.interval_batch(queries, &mut values, &mut present).expect("unverified");
+    assert!(held <= queries.len());
     assert!(index.meta().is_ok());
-    queries.len() as u64 * (SINGLE + if cfg!(miri) { 3 } else { 5 })
+    queries.len() as u64 * (SINGLE + if cfg!(miri) { 12 } else { 14 })
 }
 
 /// Every look-up on a file of byte strings. Reading keys may fail: their lengths are stored in the file.

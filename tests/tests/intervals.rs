@@ -145,7 +145,30 @@ where
                     typed.near_batch(Near::Floor, &asked, to).expect("readable");
                     assert_eq!(intervals.hold_batch(&asked, &mut floors).expect("readable"), count, "{what}");
                     assert_eq!(floors, ranks, "{what}");
-                    assert_eq!(intervals.find(asked[0]).expect("readable").is_some(), queries[0].1.is_some());
+                    for ((&key, &rank), (_, row)) in asked.iter().zip(&ranks).zip(&queries) {
+                        let one = intervals.find(key).expect("readable");
+                        assert_eq!(one, row.map(|_| rank), "{what}: {key:?}");
+                    }
+                    let mut present = vec![u64::MAX; asked.len().div_ceil(64)];
+                    let lone = typed.interval_batch(&asked, &mut vec![(); asked.len()], &mut present);
+                    assert_eq!(lone.expect("readable"), count, "{what}");
+                    for (at, (_, row)) in queries.iter().enumerate() {
+                        assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, row.is_some(), "{what}: {at}");
+                    }
+                    if let Ok(records) = map.index().typed::<K, u64>() {
+                        let mut values = vec![7; asked.len()];
+                        present.fill(u64::MAX);
+                        let found = records.interval_batch(&asked, &mut values, &mut present);
+                        assert_eq!(found.expect("readable"), count, "{what}");
+                        for ((at, &value), &rank) in values.iter().enumerate().zip(&ranks) {
+                            let expected =
+                                records.select(rank).expect("readable").map_or(0, |(_, value)| value);
+                            assert_eq!(
+                                (value, present[at / 64] >> (at % 64) & 1 == 1),
+                                (expected, rank != u64::MAX)
+                            );
+                        }
+                    }
                 }
             }
         }
