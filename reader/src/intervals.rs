@@ -10,6 +10,7 @@ use crate::error::{Error, ReadError};
 use crate::index::Index;
 use crate::near::{Near, Tuples};
 use crate::typed::Typed;
+use crate::words::each_bit;
 use pleach_format::interval::Ends;
 use pleach_format::key::{Bits, Word};
 use pleach_format::{FormatError, Key, Value, ValueType};
@@ -126,7 +127,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             for ((keys, values), present) in keys.chunks(64).zip(values.chunks_mut(64)).zip(present) {
                 *present &= intervals.reaching(keys, values);
                 count += present.count_ones() as usize;
-                each_bit(!*present & u64::MAX >> (64 - keys.len()), |at| values[at] = V::default());
+                each_bit(&[!*present & u64::MAX >> (64 - keys.len())], |at| values[at] = V::default());
             }
         }
         Ok(count)
@@ -190,10 +191,10 @@ impl<K: Key> Intervals<'_, K> {
         keys: &[K],
         ranks: &mut [u64],
     ) -> Result<usize, ReadError> {
-        self.each_in_lines(typed, keys, true, |first, held, found, _| {
+        self.each_in_lines(typed, keys, |first, held, found, _| {
             let ranks = &mut ranks[first..first + found.len()];
             ranks.copy_from_slice(found);
-            each_bit(!held & u64::MAX >> (64 - found.len()), |at| ranks[at] = u64::MAX);
+            each_bit(&[!held & u64::MAX >> (64 - found.len())], |at| ranks[at] = u64::MAX);
         })
     }
 
@@ -211,11 +212,11 @@ impl<K: Key> Intervals<'_, K> {
             return Ok(self.one(*key, |rank, value| take(0, rank, value))?.map_or(0, |()| 1));
         }
         match &self.values {
-            Values::Four(typed) => self.each_in_lines(typed, keys, true, |first, held, ranks, values| {
-                each_bit(held, |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
+            Values::Four(typed) => self.each_in_lines(typed, keys, |first, held, ranks, values| {
+                each_bit(&[held], |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
             }),
-            Values::Eight(typed) => self.each_in_lines(typed, keys, true, |first, held, ranks, values| {
-                each_bit(held, |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
+            Values::Eight(typed) => self.each_in_lines(typed, keys, |first, held, ranks, values| {
+                each_bit(&[held], |at| take(first + at, ranks[at], &values[at].to_le_bytes()));
             }),
             Values::Column(typed, column) => {
                 let mut ranks = Buffer::new(keys.len().min(CHUNK));
@@ -267,30 +268,29 @@ impl<K: Key> Intervals<'_, K> {
                 held |= u64::from(ends & (rank != u64::MAX)) << at;
             }
             count += held.count_ones() as usize;
-            each_bit(held, |at| take(group * AHEAD + at, ranks[at], &copies[at][..bytes]));
+            each_bit(&[held], |at| take(group * AHEAD + at, ranks[at], &copies[at][..bytes]));
         }
         column.check_mapping()?;
         Ok(count)
     }
 
     /// Passes the number of the first key of each group of up to 64 keys, a bitmap of those that an interval holds, and
-    /// the values of their floors with, if wanted, the ranks. Returns the number of keys that are in an interval.
-    /// Values are in the tuple lines.
+    /// the ranks and the values of their floors. Returns the number of keys that are in an interval. Values are in the
+    /// tuple lines.
     #[inline]
     fn each_in_lines<V: Value>(
         &self,
         typed: &Typed<'_, K, V>,
         keys: &[K],
-        wants_ranks: bool,
         mut take: impl FnMut(usize, u64, &[u64], &[V]),
     ) -> Result<usize, ReadError> {
         let room = keys.len().min(CHUNK);
-        let (mut ranks, mut values) = (Buffer::new(if wants_ranks { room } else { 0 }), Buffer::new(room));
+        let (mut ranks, mut values) = (Buffer::new(room), Buffer::new(room));
         let mut present = [0; CHUNK / 64];
         let mut count = 0;
         for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
             let values = values.first(keys.len());
-            let ranks = ranks.first(if wants_ranks { keys.len() } else { 0 });
+            let ranks = ranks.first(keys.len());
             let to = Tuples {
                 ranks: &mut *ranks,
                 values: &mut *values,
@@ -298,10 +298,10 @@ impl<K: Key> Intervals<'_, K> {
                 ..Tuples::default()
             };
             typed.near_batch(Near::Floor, keys, to)?;
-            for (group, (keys, values)) in keys.chunks(64).zip(values.chunks(64)).enumerate() {
+            let groups = keys.chunks(64).zip(ranks.chunks(64)).zip(values.chunks(64));
+            for (group, ((keys, ranks), values)) in groups.enumerate() {
                 let held = self.reaching(keys, values) & present[group];
                 count += held.count_ones() as usize;
-                let ranks = ranks.get(group * 64..group * 64 + keys.len()).unwrap_or_default();
                 take(chunk * CHUNK + group * 64, held, ranks, values);
             }
         }
@@ -340,7 +340,9 @@ impl<K: Key> Intervals<'_, K> {
             match &self.values {
                 Values::Four(typed) => selected(typed, floors, |value| value.to_le_bytes(), pass)?,
                 Values::Eight(typed) => selected(typed, floors, |value| value.to_le_bytes(), pass)?,
-                Values::Column(_, column) => values(column, floors, pass)?,
+                Values::Column(_, column) => {
+                    self.each_in_column(column, keys, floors, |at, _, _| held[at] = true)?;
+                }
             }
             for (floor, &is_held) in floors.iter_mut().zip(&held) {
                 *floor = if is_held { *floor } else { u64::MAX };
@@ -394,8 +396,7 @@ fn values(
     ranks: &[u64],
     mut pass: impl FnMut(usize, u64, &[u8]),
 ) -> Result<(), ReadError> {
-    let is_short = column.element_bytes().is_some_and(|bytes| bytes <= SHORT_BYTES as u64);
-    let mut long = Vec::new();
+    let mut copy = Vec::new();
     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
         let there = || ranks.iter().filter(|&&rank| rank < column.len());
         if column.is_coded() {
@@ -403,18 +404,9 @@ fn values(
         }
         there().for_each(|&rank| column.prefetch(rank));
         for (at, &rank) in (part * AHEAD..).zip(ranks) {
-            let value = column.get_in_place(rank)?.unwrap_or_default();
-            match column.guarded(rank).first_chunk::<SHORT_BYTES>() {
-                Some(bytes) if is_short && !value.is_empty() => {
-                    let short = *bytes;
-                    pass(at, rank, &short[..value.len().min(SHORT_BYTES)]);
-                }
-                _ => {
-                    long.clear();
-                    long.extend_from_slice(value);
-                    pass(at, rank, &long);
-                }
-            }
+            copy.clear();
+            copy.extend_from_slice(column.get_in_place(rank)?.unwrap_or_default());
+            pass(at, rank, &copy);
         }
     }
     column.check_mapping()
@@ -443,15 +435,6 @@ fn bits_of(bytes: &[u8; 64]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();
     let word = |&word: &[u8; 8]| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56;
     words.iter().rev().fold(0, |bits, bytes| bits << 8 | word(bytes))
-}
-
-/// Passes the number of each bit that is 1.
-#[inline]
-fn each_bit(mut bits: u64, mut take: impl FnMut(usize)) {
-    while bits != 0 {
-        take(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
-    }
 }
 
 /// Room for a number of elements; a few need no memory.

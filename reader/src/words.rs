@@ -360,7 +360,8 @@ impl<S: Word> Piece<S> {
 }
 
 /// Passes the number of each bit that is set to `take`.
-fn each_bit(bitmap: &[u64], mut take: impl FnMut(usize)) {
+#[inline(always)]
+pub(crate) fn each_bit(bitmap: &[u64], mut take: impl FnMut(usize)) {
     for (group, &bits) in bitmap.iter().enumerate() {
         let mut left = bits;
         while left != 0 {

@@ -144,8 +144,10 @@ fn run(
         .collect::<Result<Vec<_>, BuildError>>()?;
     let tuples = bases.iter().map(|base| base.header.tuples).sum();
     let mut source = Merge { schema, streams, tuples, done: 0 };
-    let of_first = BuildOptions { unique: options.unique, ..first.build_options()? };
-    let build = options.layout.map_or(of_first.clone(), |layout| of_first.with_layout(layout));
+    let mut build = BuildOptions { unique: options.unique, ..first.build_options()? };
+    if let Some(layout) = options.layout {
+        build = build.with_layout(layout);
+    }
     let summary = flow::write(&publication, &mut source, &build, watch, storage)?;
     let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
     let summary = Summary { kept, left, ..summary };

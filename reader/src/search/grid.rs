@@ -362,6 +362,13 @@ impl<'a, S: Simd, W: Word, const ONE: bool, const PAIRED: bool> Found<'a, S, W, 
         first + select_unpredictable(first == n, second, 0)
     }
 
+    /// Returns the number of a key that [`Found::below`] returns, counted from the first key of the line of the query.
+    #[inline(always)]
+    fn tuple<B: Bits>(below: usize) -> usize {
+        let (n, second_at) = const { (n_of::<W, B>(), Self::second_at::<B>()) };
+        below - select_unpredictable(below >= second_at, second_at - n, 0)
+    }
+
     /// Writes ranks and values of neighbours: see [`Answers::near`].
     #[inline(always)]
     fn near_with<B: Bits, const RANKS: bool, const VALUES: bool>(
@@ -383,8 +390,7 @@ impl<'a, S: Simd, W: Word, const ONE: bool, const PAIRED: bool> Found<'a, S, W, 
             let below = self.below::<B>(i);
             late = late << 1 | u32::from(below >= second_at + n);
             if RANKS {
-                let tuple = below - select_unpredictable(below >= second_at, second_at - n, 0);
-                let rank = u64::from(self.at(i)) * n as u64 + tuple as u64;
+                let rank = u64::from(self.at(i)) * n as u64 + Self::tuple::<B>(below) as u64;
                 ranks[i] = rank.wrapping_sub(u64::from(is_before)).min(plan.tuples - 1);
             }
             if VALUES {
@@ -469,10 +475,8 @@ impl<S: Simd, W: Word, B: Bits, const ONE: bool, const PAIRED: bool> Answers<B>
         let mut late = 0;
         for (i, rank) in ranks.iter_mut().enumerate() {
             let (slot, is_late) = if PAIRED {
-                let second_at = const { Self::second_at::<B>() };
                 let below = self.below::<B>(i);
-                let slot = below - select_unpredictable(below >= second_at, second_at - n, 0);
-                (slot, below == second_at + n)
+                (Self::tuple::<B>(below), below == Self::second_at::<B>() + n)
             } else {
                 // SAFETY: the caller of `new` guarantees the CPU features of `S`.
                 let slot = unsafe { descent::below::<S, W>(self.line(i), n, self.group.query[i]) };
