@@ -5,6 +5,7 @@
 //! every core. The value of a key follows from the key, so that answers can be checked without a table.
 
 mod genome;
+mod long;
 mod shuffle;
 mod words;
 
@@ -53,11 +54,20 @@ pub enum Kind {
     /// `2026-11-21T12:34:56.789Z#42`: ascending times, five per millisecond, and numbers of one or two
     /// digits that distinguish them.
     LogTime,
+    /// URLs with long common parts: 1,000 hosts by Zipf's law, 1 to 6 parts of 20,000 words, a third with a
+    /// number.
+    HostUrl,
+    /// Paths of nested folders: 8 to 200 bytes.
+    Path,
+    /// Qualified names: `org.words.parts.SomeClass.someMember`.
+    Name,
+    /// Lines of a log: time, host, level, program, message.
+    LogLine,
 }
 
 impl Kind {
     /// One of each.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Phone,
         Self::Digits { bytes: 16, values: 2 },
         Self::Digits { bytes: 16, values: 10 },
@@ -69,6 +79,10 @@ impl Kind {
         Self::Kmer,
         Self::User,
         Self::LogTime,
+        Self::HostUrl,
+        Self::Path,
+        Self::Name,
+        Self::LogLine,
     ];
 
     /// The length of every key, if it is always the same.
@@ -81,7 +95,13 @@ impl Kind {
             Self::Uuid => Some(16),
             Self::Kmer => Some(genome::K),
             Self::User => Some(14),
-            Self::Url | Self::Word | Self::LogTime => None,
+            Self::Url
+            | Self::Word
+            | Self::LogTime
+            | Self::HostUrl
+            | Self::Path
+            | Self::Name
+            | Self::LogLine => None,
         }
     }
 
@@ -94,6 +114,8 @@ impl Kind {
             Self::Url | Self::User => 1_000_000_000,
             // There are more, but they come ever more seldom.
             Self::Word => 1 << 24,
+            Self::HostUrl | Self::Path | Self::Name => 1 << 27,
+            Self::LogLine => 1 << 30,
             Self::UuidText | Self::Uuid => 1 << 62,
             Self::Kmer => 1 << 40,
             // A hundred years.
@@ -144,7 +166,7 @@ impl Kind {
 
     /// Returns true if the source gives the same key again.
     const fn repeats(self) -> bool {
-        matches!(self, Self::Word | Self::Kmer)
+        matches!(self, Self::Word | Self::Kmer | Self::HostUrl | Self::Path | Self::Name | Self::LogLine)
     }
 }
 
@@ -160,6 +182,10 @@ impl fmt::Display for Kind {
             Self::Kmer => "kmer",
             Self::User => "user",
             Self::LogTime => "log-time",
+            Self::HostUrl => "host-url",
+            Self::Path => "path",
+            Self::Name => "name",
+            Self::LogLine => "log-line",
         })
     }
 }
@@ -303,6 +329,10 @@ impl Source {
                 decimal(self.shuffle.at(i), 9, out);
             }
             Kind::LogTime => self.log_time(i, out),
+            Kind::HostUrl => long::url(i, self.seed, out),
+            Kind::Path => long::path(i, self.seed, out),
+            Kind::Name => long::name(i, self.seed, out),
+            Kind::LogLine => long::log_line(i, self.seed, out),
         }
     }
 

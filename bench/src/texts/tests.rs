@@ -225,3 +225,34 @@ fn values_differ_where_keys_do() {
     let distinct: HashSet<u32> = texts.iter().map(|text| value(text.as_bytes())).collect();
     assert_eq!(distinct.len(), texts.len());
 }
+
+#[test]
+fn long_texts_have_common_parts() {
+    let kinds = [
+        (Kind::HostUrl, "https://", (8 + 4, 400), 45..75),
+        (Kind::Path, "/", (8, 200), 50..80),
+        (Kind::Name, "", (8, 400), 50..80),
+        (Kind::LogLine, "2026-11-", (40, 400), 70..120),
+    ];
+    for (kind, start, (shortest, longest), mean) in kinds {
+        let mut all = texts(kind, 1 << 14);
+        for text in &all {
+            assert!(text.starts_with(start) && (shortest..=longest).contains(&text.len()), "{text}");
+        }
+        let bytes: usize = all.iter().map(String::len).sum();
+        assert!(mean.contains(&(bytes / all.len())), "{kind}: {} bytes", bytes / all.len());
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{kind}");
+        let shared =
+            |pair: &[String]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
+        let shared: usize = all.windows(2).map(shared).sum();
+        assert!(shared / all.len() >= 12, "{kind}: neighbours share {} bytes", shared / all.len());
+    }
+    let urls = texts(Kind::HostUrl, 1 << 14);
+    let mut hosts: Vec<&str> = urls.iter().filter_map(|url| url.split('/').nth(2)).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    assert!((800..=1000).contains(&hosts.len()), "{} hosts", hosts.len());
+    let numbers = urls.iter().filter(|url| url.contains("?id=")).count();
+    assert!((urls.len() * 3 / 10..urls.len() * 4 / 10).contains(&numbers), "{numbers} with a number");
+}

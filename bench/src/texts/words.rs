@@ -45,10 +45,14 @@ const SUFFIXES: [&str; 24] = [
 ];
 
 /// Draws in a row from one seed.
-struct Draws(u64);
+pub(super) struct Draws(u64);
 
 impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         below(mix64(self.0), bound)
     }
@@ -63,6 +67,17 @@ impl Draws {
     fn zipf(&mut self, octaves: u64) -> u64 {
         let octave = self.below(octaves);
         (1 << octave) - 1 + self.below(1 << octave)
+    }
+
+    /// A rank below `bound` by Zipf's law.
+    pub(super) fn zipf_below(&mut self, bound: u64) -> u64 {
+        let octaves = u64::from(u64::BITS - bound.leading_zeros());
+        loop {
+            let rank = self.zipf(octaves);
+            if rank < bound {
+                return rank;
+            }
+        }
     }
 }
 
