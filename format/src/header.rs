@@ -21,6 +21,8 @@ use crate::section::{
 use crate::short::{RUNS_MAX, Run, Short};
 use crate::spine::Encoding;
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
+use crate::text::TextGeometry;
+use crate::trie::{PAGES_MAX, TrieGeometry};
 use crate::types::{KeyType, ValueType};
 
 /// Bytes of the superblock and the section table.
@@ -89,6 +91,10 @@ pub struct Header {
     pub tails: Option<ColumnPlace>,
     /// The key column, if there is one.
     pub keys: Option<ColumnPlace>,
+    /// Offset and shape of the byte keys by page, if the file has them.
+    pub text: Option<(u64, TextGeometry)>,
+    /// Offset and size of the trie over these pages, if there is one.
+    pub trie: Option<(u64, TrieGeometry)>,
     /// The value column, if there is one. It has one element per tuple, or, with codes, one per value.
     pub values: Option<ColumnPlace>,
     /// The codes of the values, if each of them is stored once.
@@ -265,6 +271,21 @@ impl Header {
         let (values, codes) = found.values(value_type, tuples)?;
         // Tails may have any size here; the mask specifies it.
         let tails = found.column(Tag::TAIL, tuples, None)?;
+        let text =
+            found.shape(Tag::TEXT, "parameters must be those of its keys", |stored, elements, length| {
+                TextGeometry::from_parameters(stored, elements, length).filter(|shape| shape.keys == tuples)
+            })?;
+        if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
+            return Err(
+                found.missing("TEXT is for byte keys, and there is no TAIL or KEYS section beside it")
+            );
+        }
+        let trie =
+            found.shape(Tag::TRIE, "parameters must be those of its nodes", |stored, elements, length| {
+                let pages = text.map_or(0, |(_, shape): (u64, TextGeometry)| shape.pages);
+                TrieGeometry::from_parameters(stored, elements, length)
+                    .filter(|_| (2..PAGES_MAX).contains(&pages))
+            })?;
         if value_type.is_bytes() && values.is_none() {
             return Err(found.missing("there must be a VALS section for values of this type"));
         }
@@ -318,6 +339,8 @@ impl Header {
             mask,
             tails,
             keys,
+            text,
+            trie,
             values,
             codes,
             packed,

@@ -10,6 +10,8 @@
 //!                 MASK   how byte keys become words       mask.rs
 //!                 TAIL   ends of byte keys                tail.rs
 //!                 KEYS   key column                       column.rs
+//!                 TEXT   byte keys by page                text.rs
+//!                 TRIE   from a byte key to its page      trie.rs
 //!                 VALS   value column                     column.rs
 //!                 PACK   compressed key column            packed.rs
 //!                 FAST   FAST tree                        classic/
@@ -85,6 +87,8 @@ pub mod spine;
 pub mod stored;
 pub mod superblock;
 pub mod tail;
+pub mod text;
+pub mod trie;
 pub mod types;
 pub mod version;
 pub mod view;

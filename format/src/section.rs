@@ -5,7 +5,8 @@ pub(crate) mod rows;
 
 pub use parameters::{
     BtreeParameters, ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LEVELS_MAX,
-    LineParameters, PARAMETERS_BYTES, PackedParameters, Parameters, SpineParameters,
+    LineParameters, PARAMETERS_BYTES, PackedParameters, Parameters, SpineParameters, TextParameters,
+    TrieParameters,
 };
 pub use rows::{Need, SECTIONS, SectionKind, Tag};
 

@@ -277,8 +277,9 @@ fn read_mask(
     if !tails_fit {
         return corrupt("tails must have the length that the mask gives them");
     }
-    if !mask.is_lossless() && mask.tail().is_none() && header.keys.is_none() {
-        return corrupt("there must be a TAIL or KEYS section if words are not whole keys");
+    let is_elsewhere = mask.tail().is_some() || header.keys.is_some() || header.text.is_some();
+    if !mask.is_lossless() && !is_elsewhere {
+        return corrupt("there must be a TAIL, KEYS or TEXT section if words are not whole keys");
     }
     Ok(mask)
 }

@@ -119,6 +119,22 @@ parameters! {
         offset_bytes: U32,
     } reserved 56
 
+    /// TEXT: byte keys by page.
+    TextParameters {
+        /// Keys per page: 16.
+        page_keys: U32,
+        /// Bytes per place of a page: 4 or 8.
+        place_bytes: U32,
+    } reserved 56
+
+    /// TRIE: from a byte key to its page.
+    TrieParameters {
+        /// Bytes per node: 128.
+        node_bytes: U32,
+        /// Most nodes on a path.
+        levels: U32,
+    } reserved 56
+
     /// PACK: the compressed key column.
     PackedParameters {
         /// Bytes per word: 4 or 8.

@@ -2,7 +2,7 @@
 
 use super::parameters::{
     BtreeParameters, ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LineParameters,
-    PackedParameters, SpineParameters,
+    PackedParameters, SpineParameters, TextParameters, TrieParameters,
 };
 use core::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -80,6 +80,10 @@ sections! {
     TAIL = "TAIL", "rest of keys", "key", Required, ColumnParameters::FIELDS;
     /// Key column.
     KEYS = "KEYS", "key column", "key", ByContent, ColumnParameters::FIELDS;
+    /// Byte keys by page.
+    TEXT = "TEXT", "keys by page", "key", Required, TextParameters::FIELDS;
+    /// From a byte key to its page.
+    TRIE = "TRIE", "trie of pages", "node", Skippable, TrieParameters::FIELDS;
     /// Value column.
     VALUES = "VALS", "value column", "value", ByContent, ColumnParameters::FIELDS;
     /// Codes of values that are stored once.

@@ -1,0 +1,629 @@
+//! TEXT: byte keys compressed by page, for keys with long common parts.
+//!
+//! A page has [`PAGE_KEYS`] keys. Its first key, the *head*, is stored as it is. Of each other key the page has
+//! how many bytes it shares with the head, and the rest as *codes*: a byte for each symbol of up to eight bytes,
+//! from a table of the file ([`Symbols`]). So any key is read without its neighbours, in one decode whose length
+//! the page states.
+//!
+//! Keys ascend, so that the shared bytes descend. A query that parts from the head after `d` bytes and is above it
+//! is above all keys that share more than `d`, and below all that share less: only those that share exactly `d`
+//! are compared, and of those only the ones whose next byte is the query's.
+
+pub use crate::column::GUARD_BYTES;
+use crate::layout::align_up;
+use crate::section::{ARRAY_ALIGN, Parameters, TextParameters};
+use core::cmp::Ordering;
+
+/// Keys per page.
+pub const PAGE_KEYS: usize = 16;
+/// Maximum number of symbols.
+pub const SYMBOLS_MAX: usize = 255;
+/// Maximum bytes of a symbol.
+pub const SYMBOL_BYTES_MAX: usize = 8;
+/// The code after which a byte stands for itself.
+pub const ESCAPE: u8 = 255;
+/// Bytes of the table of symbols: 256 lengths, then 256 symbols of eight bytes.
+pub const SYMBOLS_BYTES: usize = 256 + 256 * SYMBOL_BYTES_MAX;
+/// Bytes of a page before its head, if its lengths have one byte.
+pub const HEAD_AT: usize = 66;
+/// Bytes of a page before its head, if its lengths have two bytes.
+pub const HEAD_AT_WIDE: usize = 81;
+/// Maximum number of bytes that a key shares with the head beyond those that all keys of the page share.
+pub const SHARED_MAX: usize = 255;
+
+/// Keys of a page after the head.
+const FOLLOWERS: usize = PAGE_KEYS - 1;
+const PRINTS_AT: usize = 5;
+const SHARED_AT: usize = PRINTS_AT + PAGE_KEYS;
+const FIRST_AT: usize = SHARED_AT + FOLLOWERS;
+const LENGTHS_AT: usize = FIRST_AT + FOLLOWERS;
+/// Bit of a page's flags: lengths have two bytes.
+const WIDE: u8 = 1;
+/// Bit of a page's flags: what follows the first byte is not coded.
+const PLAIN: u8 = 2;
+
+/// The symbols of a file, by their codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbols {
+    lengths: [u8; 256],
+    /// Bytes of each symbol, the first one least significant, zero beyond its end.
+    words: [u64; 256],
+}
+
+impl Default for Symbols {
+    /// Returns a table without symbols.
+    fn default() -> Self {
+        Self { lengths: [0; 256], words: [0; 256] }
+    }
+}
+
+impl Symbols {
+    /// Creates the table of these symbols, each of 1 to 8 bytes. Those after the 255th are left out.
+    #[must_use]
+    pub fn new<'a>(symbols: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut this = Self::default();
+        for (code, symbol) in symbols.into_iter().take(SYMBOLS_MAX).enumerate() {
+            let bytes = &symbol[..symbol.len().min(SYMBOL_BYTES_MAX)];
+            this.lengths[code] = bytes.len() as u8;
+            this.words[code] = load(bytes, 0);
+        }
+        this
+    }
+
+    /// Reads a table. Symbols that are too long are cut, so that a table of any bytes can be used.
+    #[must_use]
+    pub fn parse(bytes: &[u8; SYMBOLS_BYTES]) -> Self {
+        let mut this = Self::default();
+        for code in 0..SYMBOLS_MAX {
+            let length = bytes[code].min(SYMBOL_BYTES_MAX as u8);
+            this.lengths[code] = length;
+            let symbol = &bytes[256 + code * SYMBOL_BYTES_MAX..][..length.into()];
+            this.words[code] = load(symbol, 0);
+        }
+        this
+    }
+
+    /// Returns the bytes of the table.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; SYMBOLS_BYTES] {
+        let mut bytes = [0; SYMBOLS_BYTES];
+        bytes[..256].copy_from_slice(&self.lengths);
+        for (out, word) in bytes[256..].chunks_exact_mut(SYMBOL_BYTES_MAX).zip(self.words) {
+            out.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Returns the symbol of a code; empty if it has none.
+    #[must_use]
+    pub fn symbol(&self, code: u8) -> ([u8; SYMBOL_BYTES_MAX], usize) {
+        let code = usize::from(code);
+        (self.words[code].to_le_bytes(), self.lengths[code].into())
+    }
+
+    /// Appends what codes stand for, at most `limit` bytes. O(codes).
+    pub fn decode(&self, codes: &[u8], limit: usize, out: &mut Vec<u8>) {
+        let end = out.len().saturating_add(limit);
+        let mut codes = codes.iter();
+        while let Some(&code) = codes.next() {
+            if code == ESCAPE {
+                out.extend(codes.next());
+            } else {
+                let (bytes, length) = self.symbol(code);
+                // Eight bytes at once: a copy of a known length takes no call.
+                out.extend_from_slice(&bytes);
+                out.truncate(out.len() - SYMBOL_BYTES_MAX + length);
+            }
+            if out.len() >= end {
+                return out.truncate(end);
+            }
+        }
+    }
+
+    /// Reports whether codes stand for this text. O(codes), without a branch a symbol.
+    #[inline]
+    #[must_use]
+    pub fn is_text(&self, codes: &[u8], text: &[u8]) -> bool {
+        let (mut at, mut different) = (0, 0);
+        let mut codes = codes.iter();
+        while let Some(&code) = codes.next() {
+            let (symbol, length) = if code == ESCAPE {
+                (codes.next().copied().unwrap_or_default().into(), 1)
+            } else {
+                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]))
+            };
+            different |= (symbol ^ load(text, at)).wrapping_shl(64 - 8 * length as u32);
+            at += length;
+        }
+        different == 0 && at == text.len()
+    }
+
+    /// Compares what codes stand for with a text. Reads no further than the first difference.
+    #[inline]
+    #[must_use]
+    pub fn compare(&self, codes: &[u8], text: &[u8]) -> Ordering {
+        let (mut at, mut next) = (0, 0);
+        while let Some(&code) = codes.get(next) {
+            next += 1;
+            if code == ESCAPE {
+                let Some(&byte) = codes.get(next) else { break };
+                next += 1;
+                match text.get(at) {
+                    Some(&asked) if asked == byte => at += 1,
+                    Some(&asked) => return byte.cmp(&asked),
+                    None => return Ordering::Greater,
+                }
+                continue;
+            }
+            let (symbol, length) =
+                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]));
+            let different = (symbol ^ load(text, at)) & ones(length);
+            if different != 0 {
+                let first = at + different.trailing_zeros() as usize / 8;
+                let byte = (symbol >> (8 * (first - at))) as u8;
+                return text.get(first).map_or(Ordering::Greater, |asked| byte.cmp(asked));
+            }
+            at += length;
+            if at > text.len() {
+                return Ordering::Greater;
+            }
+        }
+        at.cmp(&text.len())
+    }
+}
+
+/// Returns a word whose low `bytes` bytes are ones.
+#[inline(always)]
+fn ones(bytes: usize) -> u64 {
+    match bytes {
+        0 => 0,
+        _ => u64::MAX >> (64 - 8 * bytes.min(8)),
+    }
+}
+
+/// Returns eight bytes from `at` on, the first one least significant, zero beyond the end.
+#[inline(always)]
+pub(crate) fn load(text: &[u8], at: usize) -> u64 {
+    if let Some(bytes) = text.get(at..).and_then(<[u8]>::first_chunk) {
+        return u64::from_le_bytes(*bytes);
+    }
+    // The last eight bytes, less those before `at`.
+    if let (Some(last), true) = (text.last_chunk(), at < text.len()) {
+        return u64::from_le_bytes(*last) >> (8 * (at + 8 - text.len()));
+    }
+    let mut bytes = [0; 8];
+    for (to, &byte) in bytes.iter_mut().zip(text.get(at..).unwrap_or_default()) {
+        *to = byte;
+    }
+    u64::from_le_bytes(bytes)
+}
+
+/// Returns the number of leading bytes that two texts share.
+#[inline]
+#[must_use]
+pub fn common(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let mut at = 0;
+    while at < length {
+        let different = load(a, at) ^ load(b, at);
+        if different != 0 {
+            return (at + different.trailing_zeros() as usize / 8).min(length);
+        }
+        at += 8;
+    }
+    length
+}
+
+/// Returns the fingerprint of a key: eight bits of its last 24 bytes and its length. O(1).
+#[inline]
+#[must_use]
+pub fn print(key: &[u8]) -> u8 {
+    let word = |back: usize| match key.len().checked_sub(back) {
+        Some(at) => load(key, at),
+        // What is left at the beginning.
+        None => load(&key[..(key.len() + 8).saturating_sub(back)], 0),
+    };
+    let sum = word(8)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .wrapping_add(word(16).wrapping_mul(0xC2B2_AE3D_27D4_EB4F))
+        .wrapping_add(word(24).wrapping_mul(0x1656_67B1_9E37_79F9))
+        .wrapping_add((key.len() as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
+    (sum >> 56) as u8
+}
+
+/// Sizes and places of the arrays in the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextGeometry {
+    /// Number of keys.
+    pub keys: u64,
+    /// Number of pages; the last page may have fewer keys.
+    pub pages: u64,
+    /// Bytes of a place: 4 or 8.
+    pub place_bytes: u64,
+    /// First byte of the first page.
+    pub pages_at: u64,
+    /// Bytes of all pages.
+    pub data_bytes: u64,
+}
+
+impl TextGeometry {
+    /// Creates the layout of `keys` keys whose pages take `data_bytes` bytes. Returns `None` on overflow.
+    #[must_use]
+    pub fn new(keys: u64, data_bytes: u64) -> Option<Self> {
+        let place_bytes = if u32::try_from(data_bytes).is_ok() { 4 } else { 8 };
+        Self::with_places(keys, data_bytes, place_bytes)
+    }
+
+    fn with_places(keys: u64, data_bytes: u64, place_bytes: u64) -> Option<Self> {
+        let pages = keys.div_ceil(PAGE_KEYS as u64);
+        let places = pages.checked_add(1)?.checked_mul(place_bytes)?;
+        let pages_at = align_up(places.checked_add(SYMBOLS_BYTES as u64)?, ARRAY_ALIGN)?;
+        Some(Self { keys, pages, place_bytes, pages_at, data_bytes })
+    }
+
+    /// Returns the bytes of the section, or `None` on overflow.
+    #[must_use]
+    pub fn bytes(self) -> Option<u64> {
+        self.pages_at.checked_add(self.data_bytes)?.checked_add(GUARD_BYTES)
+    }
+
+    /// Returns where the place of a page is in the section. The place after the last one ends the last page.
+    #[inline]
+    #[must_use]
+    pub fn place_at(self, page: u64) -> u64 {
+        SYMBOLS_BYTES as u64 + page * self.place_bytes
+    }
+
+    /// Returns the number of keys of a page.
+    #[inline]
+    #[must_use]
+    pub fn keys_of(self, page: u64) -> usize {
+        self.keys.saturating_sub(page.saturating_mul(PAGE_KEYS as u64)).min(PAGE_KEYS as u64) as usize
+    }
+
+    /// Returns the parameters of the section.
+    #[must_use]
+    pub fn parameters(self) -> TextParameters {
+        TextParameters {
+            page_keys: (PAGE_KEYS as u32).into(),
+            place_bytes: (self.place_bytes as u32).into(),
+            reserved: [0; 56],
+        }
+    }
+
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
+    /// matches.
+    #[must_use]
+    pub fn from_parameters(stored: Parameters, keys: u64, length: u64) -> Option<Self> {
+        let stored = TextParameters::from(stored);
+        let place_bytes = stored.place_bytes.get().into();
+        let empty = Self::with_places(keys, 0, place_bytes)?;
+        let data_bytes = length.checked_sub(empty.bytes()?)?;
+        let this = Self::new(keys, data_bytes)?;
+        (matches!(place_bytes, 4 | 8) && this.parameters() == stored).then_some(this)
+    }
+}
+
+/// Where a query stands among the keys of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The first key that is not below the query; the number of keys if all are.
+    pub slot: usize,
+    /// True if that key is the query.
+    pub found: bool,
+    /// Leading bytes that the query shares with the head.
+    pub common: usize,
+}
+
+/// Keys among which the rest of a query decides: [`Page::narrow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Narrow {
+    /// The first of them.
+    pub from: usize,
+    /// The first key after them.
+    pub to: usize,
+    /// Bytes of the query before the rest.
+    pub at: usize,
+    /// As in [`Slot`].
+    pub common: usize,
+}
+
+/// The bytes of a page. Any bytes make a page: an answer may be wrong then, and stays inside.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    bytes: &'a [u8],
+    keys: usize,
+    head: &'a [u8],
+    /// Bytes of the head that all keys share.
+    base: usize,
+    codes_at: usize,
+}
+
+impl<'a> Page<'a> {
+    /// Creates the view of a page with up to 16 keys. `bytes` are those of the page, and no others.
+    #[inline]
+    #[must_use]
+    pub fn new(bytes: &'a [u8], keys: usize) -> Self {
+        let Some(start) = bytes.first_chunk::<HEAD_AT>() else {
+            return Self { bytes: &[0; HEAD_AT], keys: 0, head: &[], base: 0, codes_at: HEAD_AT };
+        };
+        let head_bytes = usize::from(u16::from_le_bytes([start[0], start[1]]));
+        let head_at = if start[4] & WIDE == 0 { HEAD_AT } else { HEAD_AT_WIDE };
+        let codes_at = (head_at + head_bytes).min(bytes.len());
+        let head = bytes.get(head_at..codes_at).unwrap_or_default();
+        let base = usize::from(u16::from_le_bytes([start[2], start[3]])).min(head.len());
+        Self { bytes, keys: keys.min(PAGE_KEYS), head, base, codes_at }
+    }
+
+    /// Returns the number of keys.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+    /// Returns the first key.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> &'a [u8] {
+        self.head
+    }
+    /// Returns the number of leading bytes that all keys share.
+    #[must_use]
+    pub fn base(&self) -> usize {
+        self.base
+    }
+    fn is(&self, flag: u8) -> bool {
+        self.bytes[4] & flag != 0
+    }
+
+    /// Returns sixteen bytes from `at` on, of which those of keys count.
+    #[inline(always)]
+    fn lanes(&self, at: usize) -> [u8; PAGE_KEYS] {
+        self.bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default()
+    }
+
+    /// Returns the bytes that key `slot > 0` shares with the head.
+    #[must_use]
+    pub fn shared(&self, slot: usize) -> usize {
+        (self.base + usize::from(self.bytes[SHARED_AT + slot - 1])).min(self.head.len())
+    }
+
+    /// Returns the bytes of the rest of key `slot > 0` as they are stored: none, or one and its codes.
+    fn length(&self, slot: usize) -> usize {
+        if !self.is(WIDE) {
+            return self.bytes[LENGTHS_AT + slot - 1].into();
+        }
+        let at = LENGTHS_AT + 2 * (slot - 1);
+        let two = self.bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        u16::from_le_bytes(two).into()
+    }
+
+    /// Returns where in the page the codes of key `slot > 0` begin.
+    #[inline]
+    #[must_use]
+    pub fn codes_at(&self, slot: usize) -> usize {
+        // The first byte of a rest is not among its codes.
+        if self.is(WIDE) {
+            return self.codes_at + (1..slot).map(|slot| self.length(slot).saturating_sub(1)).sum::<usize>();
+        }
+        let mut bytes = 0;
+        for (number, length) in self.lanes(LENGTHS_AT).into_iter().enumerate() {
+            bytes += if number + 1 < slot { u32::from(length.saturating_sub(1)) } else { 0 };
+        }
+        self.codes_at + bytes as usize
+    }
+
+    /// Returns the rest of key `slot > 0` after what it shares with the head: its first byte, if it has any, and
+    /// the codes of the others.
+    #[inline]
+    fn rest(&self, slot: usize) -> Option<(u8, &'a [u8])> {
+        let length = self.length(slot).checked_sub(1)?;
+        let codes = self.bytes.get(self.codes_at(slot)..).unwrap_or_default();
+        Some((self.bytes[FIRST_AT + slot - 1], &codes[..length.min(codes.len())]))
+    }
+
+    /// Appends the key at `slot`, at most `limit` bytes. O(bytes of the key).
+    pub fn key(&self, symbols: &Symbols, slot: usize, limit: usize, out: &mut Vec<u8>) {
+        let end = out.len().saturating_add(limit);
+        if slot == 0 || slot >= self.keys {
+            out.extend_from_slice(if slot == 0 { self.head } else { &[] });
+        } else {
+            out.extend_from_slice(&self.head[..self.shared(slot)]);
+            if let Some((first, codes)) = self.rest(slot) {
+                out.push(first);
+                if self.is(PLAIN) {
+                    out.extend_from_slice(codes);
+                } else {
+                    symbols.decode(codes, end.saturating_sub(out.len()), out);
+                }
+            }
+        }
+        out.truncate(end);
+    }
+
+    /// Compares the key at `slot > 0` with a query that agrees with it in the shared bytes.
+    fn compare(&self, symbols: &Symbols, slot: usize, query: &[u8], at: usize) -> Ordering {
+        let asked = query.get(at..).unwrap_or_default();
+        let Some((first, codes)) = self.rest(slot) else { return 0.cmp(&asked.len()) };
+        match asked.split_first() {
+            None => Ordering::Greater,
+            Some((byte, _)) if *byte != first => first.cmp(byte),
+            Some((_, asked)) if self.is(PLAIN) => codes.cmp(asked),
+            Some((_, asked)) => symbols.compare(codes, asked),
+        }
+    }
+
+    /// Returns the first key from `slot` on that has this fingerprint; the number of keys if none has. May name a
+    /// key that has another one.
+    #[inline]
+    #[must_use]
+    pub fn candidate(&self, print: u8, slot: usize) -> usize {
+        const LOW: u128 = u128::MAX / 255;
+        let different = u128::from_le_bytes(self.lanes(PRINTS_AT)) ^ LOW * u128::from(print);
+        // The lowest byte that is zero has its highest bit set; there may be false ones above it.
+        let zeros = different.wrapping_sub(LOW) & !different & LOW << 7;
+        let zeros = zeros.checked_shr(8 * slot as u32).unwrap_or(0);
+        (slot + zeros.trailing_zeros() as usize / 8).min(self.keys)
+    }
+
+    /// Reports whether the key at `slot` is the query.
+    #[inline]
+    #[must_use]
+    pub fn is_key(&self, symbols: &Symbols, slot: usize, query: &[u8]) -> bool {
+        if slot == 0 {
+            return self.head == query;
+        }
+        let shared = self.shared(slot);
+        let Some((start, asked)) = query.split_at_checked(shared) else { return false };
+        let is_rest = match (self.rest(slot), asked.split_first()) {
+            (None, rest) => rest.is_none(),
+            (Some((first, codes)), Some((&byte, asked))) if first == byte => {
+                if self.is(PLAIN) {
+                    codes == asked
+                } else {
+                    symbols.is_text(codes, asked)
+                }
+            }
+            _ => false,
+        };
+        is_rest && start == &self.head[..shared]
+    }
+
+    /// Finds the first key that is the query. O(bytes of the key), usually.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, symbols: &Symbols, print: u8, query: &[u8]) -> Option<usize> {
+        let mut slot = self.candidate(print, 0);
+        while slot < self.keys {
+            if self.is_key(symbols, slot, query) {
+                return Some(slot);
+            }
+            slot = self.candidate(print, slot + 1);
+        }
+        None
+    }
+
+    /// Finds the keys among which codes decide, from the first bytes of the page and the head alone; or the
+    /// answer, if there are none. O(bytes of the head).
+    #[inline]
+    #[must_use]
+    pub fn narrow(&self, query: &[u8]) -> Result<Narrow, Slot> {
+        let common = common(query, self.head);
+        let decided = |slot, found| Err(Slot { slot, found, common });
+        if common == query.len() {
+            // A beginning of the head, or the head.
+            return decided(0, common == self.head.len() && self.keys > 0);
+        }
+        if self.head.get(common).is_some_and(|&byte| byte > query[common]) {
+            return decided(0, false);
+        }
+        // The query is above the head.
+        if common < self.base {
+            return decided(self.keys, false);
+        }
+        let shared = (common - self.base).min(SHARED_MAX);
+        let at = self.base + shared;
+        let (exact, byte) = (shared as u8, query[at]);
+        let followers = self.keys.saturating_sub(1) as u8;
+        let (mut below, mut same) = (0u8, 0u8);
+        let (shares, firsts) = (self.lanes(SHARED_AT), self.lanes(FIRST_AT));
+        for number in 0..PAGE_KEYS {
+            let here = u8::from((number as u8) < followers);
+            let (more, equal) = (u8::from(shares[number] > exact), u8::from(shares[number] == exact));
+            below += here & (more | equal & u8::from(firsts[number] < byte));
+            same += here & equal & u8::from(firsts[number] == byte);
+        }
+        let from = 1 + usize::from(below);
+        match same {
+            0 => decided(from, false),
+            _ => Ok(Narrow { from, to: from + usize::from(same), at, common }),
+        }
+    }
+
+    /// Completes what [`Page::narrow`] began. O(bytes of the keys), O(log) of them.
+    #[inline]
+    #[must_use]
+    pub fn settle(&self, symbols: &Symbols, query: &[u8], narrow: &Narrow) -> Slot {
+        let Narrow { from: mut low, to: mut high, at, common } = *narrow;
+        let mut found = false;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.compare(symbols, middle, query, at) {
+                Ordering::Less => low = middle + 1,
+                order => {
+                    found = order == Ordering::Equal;
+                    high = middle;
+                }
+            }
+        }
+        Slot { slot: low, found, common }
+    }
+
+    /// Finds the place of a query among the keys. O(bytes of the keys), O(log) of them.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, symbols: &Symbols, query: &[u8]) -> Slot {
+        match self.narrow(query) {
+            Ok(narrow) => self.settle(symbols, query, &narrow),
+            Err(slot) => slot,
+        }
+    }
+}
+
+/// Appends the page of up to 16 ascending keys. `code` appends the codes of a text. O(bytes of the keys).
+pub fn pack<'k>(
+    keys: impl ExactSizeIterator<Item = &'k [u8]> + Clone,
+    mut code: impl FnMut(&[u8], &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    let Some(head) = keys.clone().next() else { return };
+    let shared = |key: &[u8]| common(head, key);
+    let base = keys.clone().last().map_or(0, shared);
+    let rest = |key: &'k [u8]| &key[base + (shared(key) - base).min(SHARED_MAX)..];
+    let start = out.len();
+    let followers = || keys.clone().skip(1).take(FOLLOWERS);
+    let (mut codes, mut ends) = (Vec::new(), [0; FOLLOWERS]);
+    let (mut plain_bytes, mut is_long) = (0, false);
+    for (end, key) in ends.iter_mut().zip(followers()) {
+        let (rest, begin) = (rest(key).get(1..).unwrap_or_default(), codes.len());
+        code(rest, &mut codes);
+        plain_bytes += rest.len();
+        is_long |= codes.len() - begin >= usize::from(u16::MAX);
+        *end = codes.len();
+    }
+    let is_plain = codes.len() >= plain_bytes || is_long;
+    if is_plain {
+        codes.clear();
+        for (end, key) in ends.iter_mut().zip(followers()) {
+            codes.extend_from_slice(rest(key).get(1..).unwrap_or_default());
+            *end = codes.len();
+        }
+    }
+    let mut lengths = [0; FOLLOWERS];
+    let mut begin = 0;
+    for ((length, &end), key) in lengths.iter_mut().zip(&ends).zip(followers()) {
+        // A rest of no bytes has length 0, any other one more than its codes.
+        *length = (end - begin) + usize::from(!rest(key).is_empty());
+        begin = end;
+    }
+    let is_wide = lengths.iter().any(|&length| length > 255);
+    out.extend_from_slice(&(head.len() as u16).to_le_bytes());
+    out.extend_from_slice(&(base as u16).to_le_bytes());
+    out.push(if is_wide { WIDE } else { 0 } | if is_plain { PLAIN } else { 0 });
+    out.resize(start + if is_wide { HEAD_AT_WIDE } else { HEAD_AT }, 0);
+    for (out, key) in out[start + PRINTS_AT..].iter_mut().zip(keys.clone().take(PAGE_KEYS)) {
+        *out = print(key);
+    }
+    for (number, key) in followers().enumerate() {
+        let page = &mut out[start..];
+        page[SHARED_AT + number] = (shared(key) - base).min(SHARED_MAX) as u8;
+        page[FIRST_AT + number] = rest(key).first().copied().unwrap_or(0);
+        if is_wide {
+            let two = (lengths[number] as u16).to_le_bytes();
+            page[LENGTHS_AT + 2 * number..][..2].copy_from_slice(&two);
+        } else {
+            page[LENGTHS_AT + number] = lengths[number] as u8;
+        }
+    }
+    out.extend_from_slice(head);
+    out.extend_from_slice(&codes);
+}
