@@ -20,6 +20,7 @@ use crate::section::Extra;
 use crate::sections;
 use crate::shorten::{Finished, ShortWriter};
 use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Schema, Source, SourceError};
+use crate::text::{Pages, Sample};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
 use pleach_format::section::{Parameters, Tag};
@@ -92,15 +93,20 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     }
     let (rows, sorted_input) = (gather.rows(), gather.is_sorted());
     let sorted = gather.finish(job.options.unique)?;
-    let coder = match coder {
-        Coder::Mask(mask) if !mask.is_lossless() => Coder::Mask(choose(&sorted, &survey, fixed, mask)?),
-        coder => coder,
-    };
+    let (mut coder, mut pages) = (coder, None);
+    if let Coder::Mask(wide) = &coder
+        && !wide.is_lossless()
+    {
+        let (mask, sample) = choose(job, &sorted, &survey, fixed, wide)?;
+        coder = Coder::Mask(mask);
+        pages = sample.map(|sample| Pages::new(job, &sorted, sample, job.options.spine)).transpose()?;
+    }
     let word_bytes = match &coder {
         Coder::Number => schema.key_type.bytes(),
         Coder::Mask(mask) => mask.word_bytes(),
     };
-    let emit = Emit { job, sorted: &sorted, coder: &coder, rows, sorted_input };
+    let job = &Job { searches_words: pages.is_none(), ..*job };
+    let emit = Emit { job, sorted: &sorted, coder: &coder, pages, rows, sorted_input };
     with_lanes!(word_bytes, schema.value_type.line_bytes() => emit.run())
 }
 
@@ -201,35 +207,54 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
     Ok(())
 }
 
-/// Chooses between words of 8 and of 16 bytes, neither of which holds whole keys, and between tails and the
-/// key column for the rest of the keys: whichever is shorter.
+/// Chooses where the keys are, none of whose words holds a whole one: in pages, if neighbours often share the first
+/// 16 bytes in which keys differ, or if tails are longer than the key column; else in tails, or, where another
+/// section than the spine searches words, or columns are wanted, in tails or the key column, whichever is shorter.
+/// Then words have 8 or 16 bytes. Returns the mask, and for pages a sample of the keys.
 fn choose(
+    job: &Job<'_>,
     sorted: &Sorted<'_>,
     survey: &Survey,
     fixed: Option<usize>,
-    wide: Mask,
-) -> Result<Mask, BuildError> {
-    let narrow = Coder::Mask(survey.mask(fixed, 8));
-    let (mut previous, mut word, mut shared, mut count) = (Vec::new(), None, 0u64, 0u64);
-    let mut key_bytes = 0u64;
+    wide: &Mask,
+) -> Result<(Mask, Option<Sample>), BuildError> {
+    /// Words, and how many keys share theirs with the key before.
+    struct Words {
+        coder: Coder,
+        word: Option<u128>,
+        shared: u64,
+    }
+    let mut words = [survey.mask(fixed, 8), wide.clone()].map(|mask| Words {
+        coder: Coder::Mask(mask),
+        word: None,
+        shared: 0,
+    });
+    let (mut previous, mut count, mut key_bytes) = (Vec::new(), 0u64, 0u64);
+    let mut sample = Sample::default();
     sorted.each(&mut |key, _| {
-        let this = narrow.word(key);
-        shared += u64::from(word == Some(this) && previous != key);
+        for Words { coder, word, shared } in &mut words {
+            let this = coder.word(key);
+            *shared += u64::from(*word == Some(this) && previous != key);
+            *word = Some(this);
+        }
         count += 1;
         key_bytes += key.len() as u64;
-        word = Some(this);
         previous.clear();
         previous.extend_from_slice(key);
+        sample.add(key);
         Ok(())
     })?;
-    let mask = match narrow {
-        Coder::Mask(narrow) if shared <= count / SHARED_WORDS => narrow,
-        _ => wide,
-    };
+    let is_shared = |words: &Words| words.shared > count / SHARED_WORDS;
+    let mask = if is_shared(&words[0]) { wide.clone() } else { survey.mask(fixed, 8) };
     let column = ColumnGeometry::of_elements(count, fixed.unwrap_or(0) as u64, key_bytes);
     let tails = mask.tail().and_then(|tail| ColumnGeometry::fixed(count, tail.bytes() as u64)?.bytes());
     let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);
-    Ok(if tails_are_short { mask } else { mask.without_tail() })
+    let options = job.options;
+    let searches_words = options.fast.is_some() || options.harmonia.is_some() || options.btree.is_some();
+    if !options.columns && !searches_words && (is_shared(&words[1]) || !tails_are_short) {
+        return Ok((survey.mask(fixed, 4).without_tail(), Some(sample)));
+    }
+    Ok((if tails_are_short { mask } else { mask.without_tail() }, None))
 }
 
 /// Records in input order as a source of words.
@@ -284,6 +309,8 @@ struct Emit<'a> {
     job: &'a Job<'a>,
     sorted: &'a Sorted<'a>,
     coder: &'a Coder,
+    /// The keys by page, if they are there.
+    pages: Option<Pages<'a>>,
     rows: u64,
     sorted_input: bool,
 }
@@ -378,7 +405,10 @@ impl Emit<'_> {
             };
             sections.push(self.column(Tag::TAIL, true, shape, put));
         }
-        let required = !self.coder.is_lossless() && tail.is_none();
+        if let Some(pages) = &self.pages {
+            sections.extend(pages.sections()?);
+        }
+        let required = !self.coder.is_lossless() && tail.is_none() && self.pages.is_none();
         if self.job.options.columns || required {
             let shape = shape(key.bytes(), totals.key_bytes).ok_or_else(too_large)?;
             let native = move |key: &[u8], _: &[u8], out: &mut Vec<u8>| match self.coder {

@@ -130,7 +130,18 @@ fn write_all(
     let meta = meta(&schema, options)?;
     let folder = options.temp_dir.clone().unwrap_or_else(|| folder.to_owned());
     let spills = Spills { storage, folder: &folder };
-    let job = Job { options, watch, schema: &schema, spills, output, descent, meta: &meta, mask: None };
+    let searches_words = true;
+    let job = Job {
+        options,
+        watch,
+        schema: &schema,
+        spills,
+        output,
+        descent,
+        meta: &meta,
+        mask: None,
+        searches_words,
+    };
     if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         bytes::build(&job, source)
     } else {

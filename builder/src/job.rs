@@ -66,6 +66,8 @@ pub(crate) struct Job<'a> {
     pub meta: &'a Meta,
     /// The mask that maps the words back to byte keys.
     pub mask: Option<&'a Mask>,
+    /// True if words are searched: else there is no use for a spine or a grid.
+    pub searches_words: bool,
 }
 
 impl<'a> Job<'a> {
@@ -75,7 +77,7 @@ impl<'a> Job<'a> {
         // Partial keys need words of 8 bytes.
         let is_partial = self.options.fast.is_some_and(|fast| fast.form == Form::Partial);
         let shortens = !self.options.wide && !masked && !is_partial;
-        let grid = self.options.grid;
+        let grid = self.options.grid && self.searches_words;
         let places = Places::after(self.meta.encode().len() as u64);
         Setting { output, spills, watch, plan, masked, grid, shortens, places }
     }
@@ -93,7 +95,7 @@ impl<'a> Job<'a> {
             key_type: self.schema.key_type,
             value_type: self.schema.value_type,
             unique: self.options.unique.is_some(),
-            spine: self.options.spine,
+            spine: self.options.spine && self.searches_words,
             descent: self.descent,
             meta: self.meta,
             byte_ends: extras.byte_ends,

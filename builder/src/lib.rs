@@ -72,6 +72,7 @@ mod standing;
 mod starts;
 pub mod storage;
 mod stream;
+mod text;
 mod words;
 
 pub use builder::{Builder, in_memory};

@@ -5,7 +5,7 @@ pub const MAGIC: [u8; 16] = *b"\x89PLEACH\r\n\x1a\n\0\0\0\0\0";
 /// Major format version written and read.
 pub const VERSION_MAJOR: u16 = 0;
 /// Minor format version written and read. Until 1.0 a reader opens only its own 0.n.
-pub const VERSION_MINOR: u16 = 12;
+pub const VERSION_MINOR: u16 = 13;
 /// Development mark in all 0.n files: `DEVL`.
 pub const DEVELOPMENT: u32 = u32::from_le_bytes(*b"DEVL");
 

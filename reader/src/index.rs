@@ -16,6 +16,7 @@ use pleach_format::classic::Geometry;
 use pleach_format::interval::Ends;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
+use pleach_format::text::{PAGE_KEYS, SYMBOLS_BYTES, Symbols};
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_format::{FormatError, Header, KeyType, Mask, Meaning, ValueType};
 use std::borrow::Cow;
@@ -219,6 +220,12 @@ impl OpenOptions {
                 Some(read_mask(&header, &section, storage.bytes(), touched.as_ref()).map_err(refused)?)
             }
         };
+        let symbols = match header.text {
+            None => None,
+            Some((offset, _)) => {
+                read_symbols(&header, offset, storage.bytes(), touched.as_ref()).map_err(refused)?
+            }
+        };
         if let Some(lost) = lost(&storage, &path) {
             return Err(lost);
         }
@@ -233,12 +240,40 @@ impl OpenOptions {
             structure,
             fast,
             mask,
+            symbols,
             ends: OnceLock::new(),
             options: self,
             path,
             identity: None,
         })
     }
+}
+
+/// Verifies a part of the file before it is opened, if what is touched is verified.
+fn check(
+    header: &Header,
+    (offset, length): (u64, u64),
+    bytes: &[u8],
+    touched: Option<&Touched>,
+) -> Result<(), FormatError> {
+    let Some(touched) = touched else { return Ok(()) };
+    let verified = Verified { header, bytes, touched, storage: None };
+    verified.check_range(offset, length).map_err(|error| match error {
+        ReadError::Format(error) => error,
+        _ => FormatError::Truncated { expected: header.file_bytes, found: offset },
+    })
+}
+
+/// Reads the table of symbols of the TEXT section, which begins at `offset`. O(1).
+fn read_symbols(
+    header: &Header,
+    offset: u64,
+    bytes: &[u8],
+    touched: Option<&Touched>,
+) -> Result<Option<Box<Symbols>>, FormatError> {
+    check(header, (offset, SYMBOLS_BYTES as u64), bytes, touched)?;
+    let section = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+    Ok(section.and_then(<[u8]>::first_chunk).map(|table| Box::new(Symbols::parse(table))))
 }
 
 /// Parses the MASK section, which maps byte keys to words. O(longest key).
@@ -249,13 +284,7 @@ fn read_mask(
     touched: Option<&Touched>,
 ) -> Result<Mask, FormatError> {
     let (offset, length) = (section.offset(), section.entry.length.get());
-    if let Some(touched) = touched {
-        let verified = Verified { header, bytes, touched, storage: None };
-        verified.check_range(offset, length).map_err(|error| match error {
-            ReadError::Format(error) => error,
-            _ => FormatError::Truncated { expected: header.file_bytes, found: offset },
-        })?;
-    }
+    check(header, (offset, length), bytes, touched)?;
     let found = bytes.len() as u64;
     let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
     let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
@@ -312,6 +341,8 @@ pub struct Index {
     /// Layout of the FAST tree, if there is one.
     fast: Option<Layout>,
     mask: Option<Mask>,
+    /// Symbols of byte keys by page, if there are any.
+    symbols: Option<Box<Symbols>>,
     /// Where intervals end, once it was asked for: look-ups one by one do not read META again.
     ends: OnceLock<Option<Ends>>,
     options: OpenOptions,
@@ -486,6 +517,11 @@ impl Index {
         self.structure
     }
 
+    /// Returns the symbols of byte keys by page, if the file has any.
+    pub(crate) fn symbols(&self) -> Option<&Symbols> {
+        self.symbols.as_deref()
+    }
+
     /// Returns the parts of the file that searches use; `None` if it is empty.
     pub(crate) fn plan(&self) -> Option<Plan<'_>> {
         let (header, bytes, structure) = (&self.header, self.bytes(), self.structure());
@@ -509,6 +545,14 @@ impl Index {
         let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.options.verify, self.isa);
         let header = &self.header;
         match (self.structure(), header.fast, &header.harmonia, &header.btree) {
+            _ if header.text.is_some() => {
+                let _ = match header.trie {
+                    Some((_, trie)) => write!(text, "trie, {} nodes, {} levels > ", trie.nodes, trie.levels),
+                    None => write!(text, "bisection > "),
+                };
+                let pages = header.text.map_or(0, |(_, shape)| shape.pages);
+                let _ = write!(text, "{pages} pages of {PAGE_KEYS} keys > ");
+            }
             (Structure::Fast, Some((_, shape)), ..) => {
                 let Geometry { d_k, d_l, d_p, .. } = shape.geometry;
                 let (form, bytes) = (shape.form.name(), shape.bytes);

@@ -108,6 +108,7 @@ mod sigbus;
 mod strategy;
 mod strings;
 mod structure;
+mod texts;
 mod touched;
 mod typed;
 mod way;

@@ -3,6 +3,7 @@
 use crate::column::Column;
 use crate::error::ReadError;
 use crate::index::Index;
+use crate::texts::Texts;
 use pleach_format::mask::Mask;
 use pleach_format::tail::Tail;
 use std::cmp::Ordering;
@@ -16,6 +17,8 @@ pub(crate) enum Rest<'a> {
     Tails(&'a Tail, Column<'a>),
     /// Whole keys.
     Keys(Column<'a>),
+    /// Whole keys, by page.
+    Texts(Texts<'a>),
 }
 
 impl<'a> Rest<'a> {
@@ -23,6 +26,9 @@ impl<'a> Rest<'a> {
     pub(crate) fn new(index: &'a Index, mask: &'a Mask) -> Self {
         if mask.is_lossless() {
             return Self::Nothing;
+        }
+        if let Some(texts) = Texts::new(index) {
+            return Self::Texts(texts);
         }
         match (mask.tail(), index.tails(), index.key_column()) {
             (Some(tail), Some(tails), _) => Self::Tails(tail, tails),
@@ -33,6 +39,15 @@ impl<'a> Rest<'a> {
 
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
+    }
+
+    /// Returns the keys by page, if they are stored so.
+    #[inline]
+    pub(crate) fn texts(&self) -> Option<&Texts<'a>> {
+        match self {
+            Self::Texts(texts) => Some(texts),
+            Self::Nothing | Self::Tails(..) | Self::Keys(_) => None,
+        }
     }
 
     /// Compares the key at `rank`, which has the query's word, with the query; `None` past the end. Verified
@@ -52,6 +67,7 @@ impl<'a> Rest<'a> {
                 keys.check_mapping()?;
                 Ok(order)
             }
+            Self::Texts(texts) => texts.compare(rank, query),
         }
     }
 
@@ -66,6 +82,8 @@ impl<'a> Rest<'a> {
                 // Usually they are equal, and equality is found faster than order.
                 if key == query { Ordering::Equal } else { key.cmp(query) }
             }
+            // Searched by page: see `Texts`.
+            Self::Texts(_) => Ordering::Equal,
         }
     }
 
@@ -84,7 +102,7 @@ impl<'a> Rest<'a> {
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: u64) {
         match self {
-            Self::Nothing => {}
+            Self::Nothing | Self::Texts(_) => {}
             Self::Tails(_, column) | Self::Keys(column) => column.prefetch(rank),
         }
     }
@@ -102,6 +120,7 @@ impl<'a> Rest<'a> {
                 key.extend_from_slice(keys.get_in_place(rank)?.unwrap_or_default());
                 keys.check_mapping()?;
             }
+            Self::Texts(texts) => texts.key(rank, key)?,
         }
         Ok(())
     }

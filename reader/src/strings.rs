@@ -10,6 +10,7 @@ use crate::index::Index;
 use crate::iter::Range;
 use crate::rest::Rest;
 use crate::search::descent::{GROUP, Hit};
+use crate::texts::Texts;
 use crate::typed::Typed;
 use pleach_format::key::{Key, Word};
 use pleach_format::mask::{Mask, Place};
@@ -203,6 +204,11 @@ impl<'a, V: Value> Strings<'a, V> {
 
     #[inline]
     fn locate(&self, query: &[u8]) -> Result<Hit<V::Bits>, ReadError> {
+        if let Some(texts) = self.rest.texts() {
+            let (rank, found) = texts.find(query)?;
+            let value = if found { self.value_bits(rank)? } else { Default::default() };
+            return Ok(Hit { rank, found, value });
+        }
         let absent = |rank| Hit { rank, ..Hit::default() };
         match self.look(query)? {
             Looked::Absent(rank) => Ok(absent(rank)),
@@ -243,12 +249,16 @@ impl<'a, V: Value> Strings<'a, V> {
     }
 
     /// Returns the number of full keys that a look-up of `key` compares; at least 1 for a key that is
-    /// present. For measurements; if words are whole keys, a matching word counts as one.
+    /// present. For measurements; if words are whole keys, or keys are in pages, a key that
+    /// is there counts as one.
     ///
     /// # Errors
     /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn comparisons(&self, key: &[u8]) -> Result<u32, ReadError> {
+        if let Some(texts) = self.rest.texts() {
+            return Ok(u32::from(texts.find(key)?.1));
+        }
         let Looked::Hit(hit, word) = self.look(key)? else { return Ok(0) };
         if self.rest.compare(hit.rank, key)? != Some(Ordering::Less) {
             return Ok(1);
@@ -301,6 +311,14 @@ impl<'a, V: Value> Strings<'a, V> {
     /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn upper_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
+        if let Some(texts) = self.rest.texts() {
+            return match texts.find(key)? {
+                (rank, false) => Ok(rank),
+                (rank, true) if self.index.is_unique() => Ok(rank + 1),
+                // The smallest string above another is the one with a zero byte more.
+                (_, true) => Ok(texts.find(&[key, &[0]].concat())?.0),
+            };
+        }
         match self.look(key)? {
             Looked::Absent(rank) => Ok(rank),
             Looked::Hit(hit, word) => {
@@ -475,6 +493,20 @@ impl<'a, V: Value> Strings<'a, V> {
         }
         let mut found = 0;
         present.fill(0);
+        if let Some(texts) = self.pipelined() {
+            let count = values.len();
+            texts.each::<true>(
+                count,
+                |at| keys.get(first + at),
+                |at, rank, there| {
+                    values[at] = if there { V::from_bits(texts.value(rank)) } else { V::default() };
+                    present[at / 64] |= u64::from(there) << (at % 64);
+                    found += usize::from(there);
+                },
+            )?;
+            self.index.check_mapping()?;
+            return Ok(found);
+        }
         self.each_hit(keys, first, values.len(), |at, hit| {
             values[at] = V::from_bits(hit.value);
             present[at / 64] |= u64::from(hit.found) << (at % 64);
@@ -539,6 +571,18 @@ impl<'a, V: Value> Strings<'a, V> {
         let present = bitmap(keys.len(), present)?;
         let mut found = 0;
         present.fill(0);
+        if let Some(texts) = self.pipelined() {
+            texts.each::<true>(
+                keys.len(),
+                |at| keys.get(at),
+                |at, _, there| {
+                    present[at / 64] |= u64::from(there) << (at % 64);
+                    found += usize::from(there);
+                },
+            )?;
+            self.index.check_mapping()?;
+            return Ok(found);
+        }
         self.each_hit(keys, 0, keys.len(), |at, hit| {
             present[at / 64] |= u64::from(hit.found) << (at % 64);
             found += usize::from(hit.found);
@@ -587,6 +631,11 @@ impl<'a, V: Value> Strings<'a, V> {
         self.each_hit(keys, 0, needed, |at, hit| ranks[at] = hit.rank)
     }
 
+    /// Returns the keys by page, if there are any and they are not verified as they are read.
+    fn pipelined(&self) -> Option<&Texts<'a>> {
+        self.rest.texts().filter(|_| self.index.verified().is_none() && !self.index.is_empty())
+    }
+
     /// Yields the hits of `count` queries from number `first` on, in order.
     fn each_hit<Q: Queries + ?Sized>(
         &self,
@@ -600,6 +649,25 @@ impl<'a, V: Value> Strings<'a, V> {
                 put(at, &self.locate(keys.get(first + at))?);
             }
             return Ok(());
+        }
+        if let Some(texts) = self.rest.texts() {
+            let mut hits = [Hit::default(); PIECE];
+            for piece in (0..count).step_by(PIECE) {
+                let hits = &mut hits[..PIECE.min(count - piece)];
+                texts.each::<false>(
+                    hits.len(),
+                    |at| keys.get(first + piece + at),
+                    |at, rank, found| {
+                        hits[at] = Hit { rank, found, ..Hit::default() };
+                        texts.prefetch_tuple(rank);
+                    },
+                )?;
+                for (at, hit) in hits.iter_mut().enumerate() {
+                    hit.value = if hit.found { texts.value(hit.rank) } else { Default::default() };
+                    put(piece + at, hit);
+                }
+            }
+            return self.index.check_mapping();
         }
         let mut hits = [Hit::default(); PIECE];
         for piece in (0..count).step_by(PIECE) {

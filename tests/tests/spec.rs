@@ -6,6 +6,7 @@ use pleach_format::section::{
     ARRAY_ALIGN, ColumnParameters, ENTRY_BYTES, Entry, FastParameters, GridParameters, HUGE_PAGE_BYTES,
     HarmoniaParameters, LARGE_ALIGN, LARGE_SECTION_BYTES, LEVELS_MAX, LineParameters, PARAMETERS_BYTES,
     PackedParameters, SECTION_ALIGN, SECTIONS, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET,
+    TextParameters, TrieParameters,
 };
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
@@ -102,6 +103,10 @@ fn section_table() {
     check_map("| SPIN: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(ColumnParameters: element_bytes offset_bytes reserved);
     check_map("| TAIL, KEYS, VALS, CODE: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(TextParameters: page_keys place_bytes reserved);
+    check_map("| TEXT: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(TrieParameters: node_bytes levels reserved);
+    check_map("| TRIE: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(PackedParameters: word_bytes page_keys reserved);
     check_map("| PACK: offset", &fields, PARAMETERS_BYTES);
     let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded reserved);

@@ -214,6 +214,68 @@ fn keys_that_no_word_holds() {
     check(KeyType::Bytes, numbered((0..6000).map(alike)));
 }
 
+/// Keys that fill 16 bytes before they differ, in every way that a trie over pages must tell apart.
+#[test]
+fn keys_by_page() {
+    let letter = |i: u64| b'a' + (mix(i) % 3) as u8;
+    let host = |i: u64| format!("https://host-{}.example.com/", mix(i) % 7).into_bytes();
+    // The end is one of `ends`, made of few letters or of zero bytes.
+    let urls = |i: u64| [host(i), (0..mix(i) % 40).map(|j| letter(mix(i) % 900 + j)).collect()].concat();
+    let zeros =
+        |i: u64| [host(i), vec![0; (mix(i) % 50) as usize], vec![letter(i); (i % 3) as usize]].concat();
+    let chain = |i: u64| [b"a chain of keys that ".repeat(2), vec![b'a'; (mix(i) % 900) as usize]].concat();
+    let nested = |i: u64| {
+        let folder = |level: u64| format!("/folder-of-level-{level}-{}", mix(i / 4u64.pow(level as u32)) % 4);
+        (0..8).rev().flat_map(|level| folder(level).into_bytes()).collect::<Vec<u8>>()
+    };
+    let long = |i: u64| {
+        let tail = vec![letter(mix(i) % 5); 300 + (mix(i) % 2000) as usize];
+        [b"the same beginning of each ".to_vec(), tail, mix(i % 500).to_be_bytes().to_vec()].concat()
+    };
+    let equal = |i: u64| [b"many of each, over several pages".to_vec(), vec![letter(i / 100); 3]].concat();
+    let kinds: [&(dyn Fn(u64) -> Vec<u8> + Sync); 6] = [&urls, &zeros, &chain, &nested, &long, &equal];
+    let sizes = [2, 15, 16, 17, 31, 33, 48, 65, 177, 1000];
+    let cases: Vec<_> =
+        kinds.into_iter().enumerate().flat_map(|kind| sizes.map(|size| (kind, size))).collect();
+    let deep: usize = cases
+        .into_par_iter()
+        .map(|((kind, key), size)| {
+            let index = check(KeyType::Bytes, numbered((0..size).map(key)));
+            let header = index.header();
+            // Few keys may fit in words or tails.
+            if size >= 177 {
+                assert!(header.text.is_some() && header.trie.is_some(), "kind {kind}, {size} keys");
+                assert_eq!(header.spine.levels.len(), 0, "words are not searched");
+            }
+            header.trie.map_or(0, |(_, trie)| trie.levels as usize)
+        })
+        .max()
+        .expect("cases");
+    assert!(deep > 3, "{deep} levels");
+    // Without the trie, pages are bisected; with columns or trees, keys are where they were.
+    let tuples = numbered((0..500).map(urls));
+    let mut sorted = tuples.clone();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    for (layout, tags) in [
+        ("lines", &[Tag::TEXT][..]),
+        ("lines,spine", &[Tag::TEXT, Tag::TRIE]),
+        ("lines,spine,columns", &[Tag::SPINE, Tag::KEYS]),
+        ("lines,btree", &[Tag::BTREE, Tag::KEYS]),
+    ] {
+        let options = BuildOptions::default().with_layout(layout.parse().expect("a layout"));
+        let bytes = build_strings_bytes(KeyType::Utf8, &tuples, &options).expect("builds");
+        let header = Index::from_bytes(bytes.clone()).expect("opens").header().clone();
+        let all = [Tag::TEXT, Tag::TRIE, Tag::SPINE, Tag::KEYS, Tag::BTREE];
+        let there: Vec<Tag> = all.into_iter().filter(|&tag| header.section(tag).is_some()).collect();
+        let mut wanted = tags.to_vec();
+        wanted.sort_by_key(|tag| all.iter().position(|of| of == tag));
+        assert_eq!(there, wanted, "{layout}");
+        check_file(&bytes, &sorted, Verify::Header, Isa::best());
+        check_file(&bytes, &sorted, Verify::Touched, Isa::best());
+        assert_clean(&bytes);
+    }
+}
+
 #[test]
 fn adversarial_keys() {
     // One nibble differs, at the front, in the middle, at the end.

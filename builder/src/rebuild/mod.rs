@@ -21,6 +21,7 @@ mod changes;
 pub(crate) mod compact;
 mod copying;
 pub(crate) mod generations;
+mod pages;
 mod passing;
 mod patch;
 mod rollback;

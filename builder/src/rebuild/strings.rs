@@ -6,6 +6,7 @@
 
 use super::base::{Base, Blocks, Window};
 use super::changes::{Effects, push_element};
+use super::pages::PageKeys;
 use crate::error::BuildError;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::codes;
@@ -100,6 +101,7 @@ pub(crate) struct ByteMerge<'a> {
     line_window: Option<Window>,
     tails: Option<Elements<'a>>,
     keys: Option<Elements<'a>>,
+    pages: Option<PageKeys<'a>>,
     values: Option<Elements<'a>>,
     /// The codes of the values, if each of them is stored once. Then all values are loaded at the start.
     codes: Option<Elements<'a>>,
@@ -122,7 +124,7 @@ impl<'a> ByteMerge<'a> {
         let header = &base.header;
         // Without the mask, the column of keys has everything that is needed.
         let (mask, is_mask_lost) = match base.mask() {
-            Err(_) if base.is_salvage() && header.keys.is_some() => (None, true),
+            Err(_) if base.is_salvage() && (header.keys.is_some() || header.text.is_some()) => (None, true),
             mask => (mask?, false),
         };
         let lines = base.section(Tag::LINE)?;
@@ -131,7 +133,8 @@ impl<'a> ByteMerge<'a> {
         // The column is read only if no shorter section has the keys.
         let wanted = header.keys.filter(|_| !is_word && tails.is_none());
         let keys = Elements::new(base, Tag::KEYS, wanted)?;
-        if !is_word && tails.is_none() && keys.is_none() {
+        let pages = PageKeys::new(base)?;
+        if !is_word && tails.is_none() && keys.is_none() && pages.is_none() {
             return Err(base.damaged(Tag::KEYS, 0));
         }
         let values = header.values.filter(|_| header.value_type.is_bytes());
@@ -148,6 +151,7 @@ impl<'a> ByteMerge<'a> {
             lines: lines.ok_or_else(|| base.damaged(Tag::LINE, header.lines_offset))?,
             tails,
             keys,
+            pages,
             values,
             codes,
             base,
@@ -178,6 +182,9 @@ impl<'a> ByteMerge<'a> {
         for elements in [&mut self.tails, &mut self.keys, varying].into_iter().flatten() {
             elements.load(&self.window)?;
         }
+        if let Some(pages) = &mut self.pages {
+            pages.load(&self.window)?;
+        }
         Ok(())
     }
 
@@ -189,6 +196,7 @@ impl<'a> ByteMerge<'a> {
         self.key.clear();
         self.value.clear();
         match (&self.mask, &self.tails, &self.keys) {
+            _ if self.pages.is_some() => self.pages.as_ref()?.key(rank, &mut self.key)?,
             (Some(mask), tails, None) => {
                 let word = line::word(line, geometry.key_bytes, slot);
                 match tails {

@@ -17,6 +17,7 @@ use pleach_format::approximate::Approximate;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::interval::Ends;
 use pleach_format::section::Tag;
+use pleach_format::text::{PAGE_KEYS, SYMBOLS_BYTES};
 use pleach_format::view::ColumnPlace;
 use pleach_format::{FormatError, Meaning, Short, Word, codes, line};
 use std::ops::Range;
@@ -161,7 +162,8 @@ impl<'a> Relation<'a> {
     /// values that are stored once. O(file / 2048 + such values).
     pub(super) fn prepare(&self) -> Result<Names, RelationError> {
         let Kind::File(index) = self.kind else { return Ok(Names::default()) };
-        for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES, Tag::CODES] {
+        for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::TEXT, Tag::VALUES, Tag::CODES]
+        {
             let Some(section) = index.header().section(tag) else { continue };
             let (offset, length) = (section.entry.sums_offset.get(), section.entry.sums_bytes());
             let (expected, found) = (section.entry.sums_crc.get(), crc32(bytes(index, offset, length)?));
@@ -172,6 +174,9 @@ impl<'a> Relation<'a> {
             }
             if tag == Tag::META || tag == Tag::MASK {
                 verify(index, tag, section.offset(), section.entry.length.get())?;
+            }
+            if tag == Tag::TEXT {
+                verify(index, tag, section.offset(), SYMBOLS_BYTES as u64)?;
             }
         }
         if let Some(place) = index.header().values.filter(|_| index.header().codes.is_some()) {
@@ -240,7 +245,12 @@ impl<'a> Relation<'a> {
                 }
                 // Keys that are made of words are no longer than the longest one, whose length comes first in
                 // MASK.
-                (None, Some(mask)) => each(u32::read(bytes(index, mask.offset(), 4)?).into()),
+                (None, Some(mask)) => {
+                    let most = each(u32::read(bytes(index, mask.offset(), 4)?).into());
+                    // A key has the bytes of a head and eight times its codes at most.
+                    let of_pages = pages_of(index, &ranks)?;
+                    of_pages.map_or(most, |(_, pages)| most.min((pages.end - pages.start).saturating_mul(16)))
+                }
                 (None, None) => 0,
             };
             total = total.saturating_add(of_column);
@@ -401,6 +411,7 @@ impl<'a> Relation<'a> {
         let keys = if index.key_type().is_bytes() {
             verify_column(index, Tag::TAIL, header.tails, ranks.clone())?;
             verify_column(index, Tag::KEYS, header.keys, ranks.clone())?;
+            verify_pages(index, &ranks)?;
             byte_keys(index, ranks.clone())?
         } else {
             let geometry = header.geometry;
@@ -521,6 +532,31 @@ fn verify_column(
         to = next;
     }
     verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
+}
+
+/// Returns the offset of TEXT, and which bytes of it are the pages of these ranks, if keys are stored so.
+fn pages_of(index: &Index, ranks: &Range<u64>) -> Result<Option<(u64, Range<u64>)>, RelationError> {
+    let Some((start, shape)) = index.header().text else { return Ok(None) };
+    let place = |page: u64| -> Result<u64, RelationError> {
+        let bytes = bytes(index, start + shape.place_at(page), shape.place_bytes)?;
+        let place = if shape.place_bytes == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) };
+        Ok(shape.pages_at + place.min(shape.data_bytes))
+    };
+    let pages = ranks.start / PAGE_KEYS as u64..ranks.end.div_ceil(PAGE_KEYS as u64);
+    let (from, to) = (place(pages.start)?, place(pages.end)?);
+    Ok(Some((start, from..to.max(from))))
+}
+
+/// Verifies the pages of keys of these ranks, and their places.
+fn verify_pages(index: &Index, ranks: &Range<u64>) -> Result<(), RelationError> {
+    let Some((start, shape)) = index.header().text else { return Ok(()) };
+    let pages = ranks.start / PAGE_KEYS as u64..ranks.end.div_ceil(PAGE_KEYS as u64);
+    let (from, to) = (shape.place_at(pages.start), shape.place_at(pages.end) + shape.place_bytes);
+    verify(index, Tag::TEXT, start + from, to - from)?;
+    match pages_of(index, ranks)? {
+        Some((start, bytes)) => verify(index, Tag::TEXT, start + bytes.start, bytes.end - bytes.start),
+        None => Ok(()),
+    }
 }
 
 /// Returns the offset of an element of a varying column, in its data.

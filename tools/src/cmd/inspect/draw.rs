@@ -158,6 +158,7 @@ fn draw_levels(header: &Header, text: &mut String) {
         halvings => ("group of lines", format!("up to {} tuple lines", halvings + 1)),
     };
     let _ = match &header.grid {
+        None if header.text.is_some() => writeln!(text, "\na look-up {}", super::shapes::texts(header)),
         None if levels == 0 => writeln!(text, "\na look-up goes down a tree, or bisects the tuple lines"),
         None => writeln!(text, "\na look-up reads {lines} and {tuple_lines}"),
         Some((_, shape)) => {

@@ -1,10 +1,11 @@
 //! The trees of a file in words, and the structure whose page is shown.
 
-use crate::render::text::counted;
+use crate::render::text::{counted, grouped};
 use pleach::Structure;
 use pleach_format::Header;
 use pleach_format::classic::paged::{Form, Paged};
 use pleach_format::section::Tag;
+use pleach_format::text::PAGE_KEYS;
 use pleach_format::view::FastShape;
 
 /// Returns the number of pages or nodes of a structure.
@@ -63,6 +64,16 @@ pub(super) fn summary(header: &Header) -> Vec<String> {
         ));
     }
     all
+}
+
+/// Says what a look-up reads in a file that has its byte keys by page.
+pub(super) fn texts(header: &Header) -> String {
+    let pages = header.text.map_or(0, |(_, shape)| shape.pages);
+    let pages = format!("one page of keys ({} of {PAGE_KEYS}), and one tuple line", grouped(pages));
+    match header.trie {
+        Some((_, trie)) => format!("reads up to {}, {pages}", counted(trie.levels.into(), "trie node")),
+        None => format!("bisects the first keys of pages, and reads {pages}"),
+    }
 }
 
 /// The structure whose page is shown if none is named.
