@@ -31,16 +31,21 @@ pub const HEAD_AT_WIDE: usize = 81;
 /// Maximum number of bytes that a key shares with the head beyond those that all keys of the page share.
 pub const SHARED_MAX: usize = 255;
 
+/// Place in a page of the fingerprints of its keys.
+pub const PRINTS_AT: usize = 5;
+/// Place in a page of the bytes that each key after the head shares with it, beyond those that all share.
+pub const SHARED_AT: usize = PRINTS_AT + PAGE_KEYS;
+/// Place in a page of the first byte of each rest.
+pub const FIRST_AT: usize = SHARED_AT + FOLLOWERS;
+/// Place in a page of the lengths of the rests: 0 if there is none, else one more than its codes.
+pub const LENGTHS_AT: usize = FIRST_AT + FOLLOWERS;
+/// Bit of a page's flags: lengths have two bytes.
+pub const WIDE: u8 = 1;
+/// Bit of a page's flags: what follows the first byte is not coded.
+pub const PLAIN: u8 = 2;
+
 /// Keys of a page after the head.
 const FOLLOWERS: usize = PAGE_KEYS - 1;
-const PRINTS_AT: usize = 5;
-const SHARED_AT: usize = PRINTS_AT + PAGE_KEYS;
-const FIRST_AT: usize = SHARED_AT + FOLLOWERS;
-const LENGTHS_AT: usize = FIRST_AT + FOLLOWERS;
-/// Bit of a page's flags: lengths have two bytes.
-const WIDE: u8 = 1;
-/// Bit of a page's flags: what follows the first byte is not coded.
-const PLAIN: u8 = 2;
 
 /// The symbols of a file, by their codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -458,7 +463,7 @@ impl<'a> Page<'a> {
     #[must_use]
     pub fn candidate(&self, print: u8, slot: usize) -> usize {
         const LOW: u128 = u128::MAX / 255;
-        let different = u128::from_le_bytes(self.lanes(PRINTS_AT)) ^ LOW * u128::from(print);
+        let different = u128::from_le_bytes(self.lanes(PRINTS_AT)) ^ (LOW * u128::from(print));
         // The lowest byte that is zero has its highest bit set; there may be false ones above it.
         let zeros = different.wrapping_sub(LOW) & !different & LOW << 7;
         let zeros = zeros.checked_shr(8 * slot as u32).unwrap_or(0);
@@ -505,7 +510,6 @@ impl<'a> Page<'a> {
     /// Finds the keys among which codes decide, from the first bytes of the page and the head alone; or the
     /// answer, if there are none. O(bytes of the head).
     #[inline]
-    #[must_use]
     pub fn narrow(&self, query: &[u8]) -> Result<Narrow, Slot> {
         let common = common(query, self.head);
         let decided = |slot, found| Err(Slot { slot, found, common });

@@ -1,8 +1,9 @@
 //! Checks of the mask and of the sorted columns: against the tuple lines, key by key.
 
 use super::pieces::sized;
+use super::text::Text;
 use super::values::Rule;
-use super::{Check, Code, ReadAt};
+use super::{Check, Code, ReadAt, number};
 use pleach_format::codes;
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
@@ -21,7 +22,7 @@ const PIECE_TUPLES: u64 = sized(1 << 12, 16);
 /// Maximum bytes of these tuples, if there is more than one.
 const PIECE_BYTES: u64 = sized(1 << 22, 64);
 /// Maximum bytes of a key: FORMAT.md, section 3.
-const KEY_BYTES_MAX: u64 = u16::MAX as u64;
+const KEY_BYTES_MAX: u64 = super::text::KEY_BYTES_MAX as u64;
 
 /// Function that finds the place of a column.
 type PlaceOf = fn(&Header) -> Option<ColumnPlace>;
@@ -65,6 +66,7 @@ impl<R: ReadAt> Check<'_, R> {
                 self.check_edges(tag, place)?;
             }
         }
+        let text = self.text(header)?;
         if mask.is_none() && COLUMNS.iter().all(|(_, place)| place(header).is_none()) {
             return Ok(());
         }
@@ -89,10 +91,11 @@ impl<R: ReadAt> Check<'_, R> {
             if let (Some(codes), Some(place)) = (header.codes, texts) {
                 self.check_codes(codes, place.shape.elements, &ranks)?;
             }
-            self.parted(header, ranks, &|ranks| match header.geometry.key_bytes {
-                4 => self.check_piece::<u32>(header, mask.as_ref(), ranks),
-                8 => self.check_piece::<u64>(header, mask.as_ref(), ranks),
-                _ => self.check_piece::<u128>(header, mask.as_ref(), ranks),
+            let (mask, text) = (mask.as_ref(), text.as_ref());
+            self.parted(header, text, ranks, &|ranks| match header.geometry.key_bytes {
+                4 => self.check_piece::<u32>(header, mask, text, ranks),
+                8 => self.check_piece::<u64>(header, mask, text, ranks),
+                _ => self.check_piece::<u128>(header, mask, text, ranks),
             })
         })
     }
@@ -101,6 +104,7 @@ impl<R: ReadAt> Check<'_, R> {
     fn parted(
         &self,
         header: &Header,
+        text: Option<&Text>,
         ranks: Range<u64>,
         check: &impl Fn(&Range<u64>) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -111,12 +115,15 @@ impl<R: ReadAt> Check<'_, R> {
                 _ => self.offset_of(place, ranks.end)?.saturating_sub(self.offset_of(place, ranks.start)?),
             });
         }
+        if let Some(text) = text {
+            bytes = bytes.saturating_add(self.text_bytes(text, &ranks)?);
+        }
         let middle = ranks.start + (ranks.end - ranks.start) / 2;
         if bytes <= PIECE_BYTES || middle == ranks.start {
             return check(&ranks);
         }
-        self.parted(header, ranks.start..middle, check)?;
-        self.parted(header, middle..ranks.end, check)
+        self.parted(header, text, ranks.start..middle, check)?;
+        self.parted(header, text, middle..ranks.end, check)
     }
 
     /// Returns the code of a tuple.
@@ -220,8 +227,12 @@ impl<R: ReadAt> Check<'_, R> {
             return wrong(&tails(of_section), &tails(of_mask));
         }
         let needs_keys = !mask.is_lossless() && mask.tail().is_none();
-        if needs_keys && header.keys.is_none() {
-            return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
+        // Opening refuses TEXT beside TAIL or KEYS.
+        if needs_keys && header.keys.is_none() && header.text.is_none() {
+            return wrong(&"words that are whole keys, or a TAIL, KEYS or TEXT section", &"none of these");
+        }
+        if !needs_keys && header.text.is_some() {
+            return wrong(&"words that are not whole keys beside a TEXT section", &"words that are");
         }
         let wanted = if needs_keys { REQUIRED } else { 0 };
         let keys = header.entry_offset(Tag::KEYS).zip(header.section(Tag::KEYS));
@@ -304,6 +315,7 @@ impl<R: ReadAt> Check<'_, R> {
         &self,
         header: &Header,
         mask: Option<&Mask>,
+        text: Option<&Text>,
         ranks: &Range<u64>,
     ) -> io::Result<()> {
         // One more tuple at the front, so that the order across the boundary is checked.
@@ -318,6 +330,12 @@ impl<R: ReadAt> Check<'_, R> {
         };
         let Some(tails) = column(Tag::TAIL, header.tails)? else { return Ok(()) };
         let Some(keys) = column(Tag::KEYS, header.keys)? else { return Ok(()) };
+        // Places that are not valid are reported with the pages.
+        let pages = text.map(|text| self.text_pages(text, &ranks)).transpose()?;
+        if matches!(pages, Some(None)) {
+            return Ok(());
+        }
+        let pages = pages.flatten();
         // Values that are byte strings are checked separately.
         let values = header.values.filter(|_| !header.value_type.is_bytes());
         let Some(values) = column(Tag::VALUES, values)? else { return Ok(()) };
@@ -330,16 +348,20 @@ impl<R: ReadAt> Check<'_, R> {
             let key = keys.as_ref().map(|keys| keys.get(index));
             unpacked.clear();
             if let Some(mask) = mask {
-                match &tails {
-                    Some(tails) => {
+                match (&tails, &pages) {
+                    (Some(tails), _) => {
                         guarded.clear();
                         guarded.extend_from_slice(tails.get(index));
                         guarded.resize(guarded.len() + TAIL_GUARD_BYTES, 0);
                         mask.unpack_with(word, &guarded, &mut unpacked);
                         self.check_tail(header, mask, rank, &unpacked, tails.get(index));
                     }
-                    None if key.is_none() => mask.unpack(word, &mut unpacked),
-                    None => unpacked.extend_from_slice(key.unwrap_or_default()),
+                    (None, Some(pages)) => {
+                        pages.key(rank, &mut unpacked);
+                        self.check_length(header, mask, rank, &unpacked);
+                    }
+                    (None, None) if key.is_none() => mask.unpack(word, &mut unpacked),
+                    (None, None) => unpacked.extend_from_slice(key.unwrap_or_default()),
                 }
                 if let Some(key) = key.filter(|&key| key != unpacked) {
                     self.wrong_element(header, Tag::KEYS, rank, &hex(&unpacked), key);
@@ -359,15 +381,26 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
+    /// Checks the length of a key of TEXT, which no word and no column limits.
+    fn check_length(&self, header: &Header, mask: &Mask, rank: u64, key: &[u8]) {
+        let (length, most) = (key.len(), mask.key_bytes_max());
+        if length > most || mask.is_fixed() && length < most {
+            let wanted = if mask.is_fixed() { "a key of" } else { "a key of at most" };
+            self.wrong_element(header, Tag::KEYS, rank, &format!("{wanted} {most} bytes"), key);
+        }
+    }
+
     fn wrong_element(&self, header: &Header, tag: Tag, rank: u64, expected: &str, found: &[u8]) {
         let place = COLUMNS.iter().find(|column| column.0 == tag).and_then(|(_, place)| place(header));
-        let (section, at, length) = match place {
-            Some(place) => {
+        let page = header.text.filter(|_| tag == Tag::KEYS).map(|text| self.text_place(text, rank));
+        let (section, at, length) = match (place, page) {
+            (_, Some((at, length))) => (Tag::TEXT.name(), at, length),
+            (Some(place), None) => {
                 let of = |rank| self.offset_of(place, rank).unwrap_or(0);
                 let (start, end) = place.fixed_element(rank).unwrap_or_else(|| (of(rank), of(rank + 1)));
                 (tag.name(), place.data_offset().saturating_add(start), end.saturating_sub(start))
             }
-            None => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
+            (None, None) => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
         };
         let text = if tag == Tag::VALUES && header.codes.is_some() {
             format!("value {rank} of those that are stored once must be valid")
@@ -433,10 +466,6 @@ impl<R: ReadAt> Check<'_, R> {
             self.wrong_element(header, Tag::VALUES, rank, &hex(held), value);
         }
     }
-}
-
-pub(super) fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,8 +1,7 @@
 //! Checks of intervals: each ends at or after its start, and before the next one begins.
 
-use super::columns::number;
 use super::pieces::sized;
-use super::{Check, Code, ReadAt};
+use super::{Check, Code, ReadAt, number};
 use pleach_format::interval::{Ends, INCLUSIVE};
 use pleach_format::line::whole_key;
 use pleach_format::meta::Meta;

@@ -22,6 +22,8 @@ mod paged;
 mod pieces;
 #[cfg(test)]
 mod tests;
+mod text;
+mod trie;
 mod values;
 
 pub use code::Code;
@@ -150,7 +152,8 @@ impl ReadAt for &[u8] {
 }
 
 /// Checks a whole file: reads all of it, some sections more than once, and writes nothing. Memory is a few
-/// MiB per thread and, for compressed pages or a Harmonia tree, their records and child numbers.
+/// MiB per thread and, for compressed pages or a Harmonia tree, their records and child numbers; for a trie a byte
+/// per node.
 ///
 /// # Errors
 /// An error means that the file could not be opened or read, that it is not a regular file, or that the
@@ -226,6 +229,11 @@ fn taken(findings: &Mutex<Vec<Finding>>) -> Vec<Finding> {
     let mut findings = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     findings.sort_by_key(|finding| finding.offset);
     std::mem::take(&mut findings)
+}
+
+/// Reads a little-endian number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 fn header_finding(error: &FormatError) -> Finding {
@@ -521,10 +529,12 @@ impl<'a, R: ReadAt> Check<'a, R> {
 
     /// Returns the checks of sections beyond their sums, with the sections that each reads, in the order in which
     /// they run.
-    fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 8] {
+    fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 10] {
         [
             (&[Tag::GRID, Tag::LINE], Self::check_lines_and_grid),
             (&[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES, Tag::CODES], Self::check_columns),
+            (&[Tag::TEXT], Self::check_text),
+            (&[Tag::TRIE], Self::check_trie),
             (&[Tag::PACK], Self::check_packed),
             (&[Tag::HARMONIA], Self::check_harmonia),
             (&[Tag::BTREE], Self::check_btree),
