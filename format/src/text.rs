@@ -219,6 +219,18 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
     length
 }
 
+/// Returns the first byte in which two texts differ, if zero bytes follow them; `None` if there is none.
+#[inline]
+#[must_use]
+pub fn differ(a: &[u8], b: &[u8]) -> Option<usize> {
+    let same = common(a, b);
+    if same < a.len().min(b.len()) {
+        return Some(same);
+    }
+    let longer = if a.len() > b.len() { a } else { b };
+    longer[same..].iter().position(|&byte| byte != 0).map(|at| same + at)
+}
+
 /// Returns the fingerprint of a key: eight bits of its last 24 bytes and its length. O(1).
 #[inline]
 #[must_use]

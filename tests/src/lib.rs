@@ -8,7 +8,7 @@ pub mod roam;
 pub mod trees;
 pub mod whole;
 
-pub use pleach_kit::{figure, generate, is_long, mutate, naive};
+pub use pleach_kit::{figure, generate, is_long, mutate, naive, pages};
 
 /// The Rust programs of README.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@
 
 use super::kept::{Blocks, Kept};
 use crate::error::BuildError;
-use pleach_format::text::common;
+use pleach_format::text::differ;
 use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, Node, SLICE_BYTES, SLOTS_MAX, slice};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,16 +26,6 @@ pub(crate) struct Separators<'a> {
 
 /// Keys that agree as far as they are read with zero bytes behind them.
 const SAME: u32 = u32::MAX;
-
-/// Returns the first byte in which two texts differ, if zero bytes follow the shorter one.
-fn differ(a: &[u8], b: &[u8]) -> Option<usize> {
-    let same = common(a, b);
-    let longer = if a.len() > b.len() { a } else { b };
-    if same < a.len().min(b.len()) {
-        return Some(same);
-    }
-    longer[same..].iter().position(|&byte| byte != 0).map(|at| same + at)
-}
 
 impl<'a> Separators<'a> {
     /// Creates an empty list.

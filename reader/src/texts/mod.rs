@@ -12,7 +12,7 @@ mod batch;
 use crate::error::ReadError;
 use crate::index::Index;
 use crate::touched::Verified;
-use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, common};
+use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, differ};
 use pleach_format::trie::{Child, LEVELS_MAX, NODE_BYTES, View, slice};
 use pleach_format::types::KEY_BYTES_MAX;
 use std::cmp::Ordering;
@@ -256,8 +256,9 @@ impl<'a> Texts<'a> {
             return Ok(None);
         }
         let head = self.checked(page + u64::from(is_left), verified)?.head();
-        let same = common(query, head);
+        // Zero bytes behind the shorter one are shared, too.
+        let Some(same) = differ(query, head).filter(|same| *same < prefix) else { return Ok(None) };
         let byte = |text: &[u8]| text.get(same).copied().unwrap_or(0);
-        Ok((same < prefix).then(|| (same, byte(query) > byte(head))))
+        Ok(Some((same, byte(query) > byte(head))))
     }
 }

@@ -5,6 +5,7 @@ pub mod classic;
 pub mod generate;
 pub mod mutate;
 pub mod naive;
+pub mod pages;
 
 use std::path::{Path, PathBuf};
 
