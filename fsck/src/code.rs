@@ -67,10 +67,6 @@ codes! {
     Mask = "mask";
     /// An element or an offset of a column is not that of the tuple lines.
     Column = "column";
-    /// The byte keys by page, their symbols or their places are not valid.
-    Text = "text";
-    /// The trie does not lead to the pages of its keys.
-    Trie = "trie";
     /// The grid does not agree with the tuple lines.
     Grid = "grid";
     /// The compressed key column does not agree with the tuple lines.
@@ -83,6 +79,10 @@ codes! {
     Btree = "btree";
     /// An interval ends before its start, or overlaps the next one.
     Interval = "interval";
+    /// The byte keys by page, their symbols or their places are not valid.
+    Text = "text";
+    /// The trie does not lead to the pages of its keys.
+    Trie = "trie";
 }
 
 impl fmt::Display for Code {

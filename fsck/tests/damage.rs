@@ -54,7 +54,7 @@ fn codes_keep_their_names() {
     let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     let expected = "superblock superblock-copy length table table-copy header sums block order duplicate key \
                     line-padding padding separator spine-line min-max file-id meta mask column grid packed \
-                    harmonia classic btree interval";
+                    harmonia classic btree interval text trie";
     assert_eq!(names.join(" "), expected);
     assert_eq!(Code::MinMax.to_string(), "min-max");
     for damage in PLAIN.iter().chain(SEALED) {

@@ -3,6 +3,7 @@
 
 mod lines;
 mod named;
+mod pages;
 mod pieces;
 
 use super::{Check, Finding, ReadAt, check_bytes};
