@@ -550,7 +550,8 @@ impl<'a> Page<'a> {
         }
         let from = 1 + usize::from(below);
         match same {
-            0 => decided(from, false),
+            // A page without keys, of bytes that make none, has no first key to be above.
+            0 => decided(from.min(self.keys), false),
             _ => Ok(Narrow { from, to: from + usize::from(same), at, common }),
         }
     }

@@ -71,6 +71,7 @@ fn letters(random: &mut Random, of: &[u8], most: usize) -> Vec<u8> {
 fn keys(random: &mut Random, kind: u64) -> Keys {
     let count = 1 + random.below(PAGE_KEYS as u64);
     let start = letters(random, b"ab", 300);
+    let of: &[u8] = if random.below(2) == 0 { b"uvwxyz" } else { b"aab\0" };
     let mut keys: Keys = (0..count)
         .map(|_| match kind {
             // Short ones with duplicates, zeros at the end, and any bytes.
@@ -82,9 +83,9 @@ fn keys(random: &mut Random, kind: u64) -> Keys {
                 let shared = [0, 1, 254, 255, 256, 257, 600][random.below(7) as usize];
                 [&start[..], &vec![b'k'; shared], &letters(random, b"\0ak", 12)].concat()
             }
-            // Much that is coded in little: lengths of two bytes only if it is plain; and what no symbol has.
+            // Much that is coded in little: and what no symbol has, or short ones alone.
             4 => [&b"abcdefgh".repeat(random.below(80) as usize)[..], &letters(random, b"az", 3)].concat(),
-            5 => letters(random, b"uvwxyz", 600),
+            5 => letters(random, of, 900),
             6 => [&start[..], &letters(random, b"abcdefgh\xFF", 30)].concat(),
             _ => vec![b'a'; random.below(5) as usize * 100],
         })

@@ -272,7 +272,7 @@ fn fields_of_pages_cannot_be_changed() {
         let fields = |&at: &usize| (0..HEAD_AT).filter(move |it| !is_free(it)).map(move |it| at + it);
         let heads = places[..places.len() - 1].iter().flat_map(fields);
         let guard = *places.last().expect("an end")..content(&whole, Tag::TEXT).end;
-        // Lengths of all symbols that are not used, but for the next one that could be, their bytes, the escape, places, padding.
+        // Lengths of symbols that are not used, but for the next one, which could be; their bytes; places, padding.
         let table = (offset + SYMBOLS.len() + 1..offset + 256)
             .chain(offset + 256 + 8 * SYMBOLS.len()..offset + SYMBOLS_BYTES);
         let all = table.chain(offset + SYMBOLS_BYTES..pages_at).chain(heads).chain(guard);
