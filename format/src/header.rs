@@ -271,21 +271,12 @@ impl Header {
         let (values, codes) = found.values(value_type, tuples)?;
         // Tails may have any size here; the mask specifies it.
         let tails = found.column(Tag::TAIL, tuples, None)?;
-        let text =
-            found.shape(Tag::TEXT, "parameters must be those of its keys", |stored, elements, length| {
-                TextGeometry::from_parameters(stored, elements, length).filter(|shape| shape.keys == tuples)
-            })?;
+        let (text, trie) = found.text(tuples)?;
         if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
             return Err(
                 found.missing("TEXT is for byte keys, and there is no TAIL or KEYS section beside it")
             );
         }
-        let trie =
-            found.shape(Tag::TRIE, "parameters must be those of its nodes", |stored, elements, length| {
-                let pages = text.map_or(0, |(_, shape): (u64, TextGeometry)| shape.pages);
-                TrieGeometry::from_parameters(stored, elements, length)
-                    .filter(|_| (2..PAGES_MAX).contains(&pages))
-            })?;
         if value_type.is_bytes() && values.is_none() {
             return Err(found.missing("there must be a VALS section for values of this type"));
         }
@@ -422,6 +413,9 @@ impl Header {
     }
 }
 
+/// Offset and shape of a section that need not be there.
+type Placed<T> = Option<(u64, T)>;
+
 /// The sections of a table whose places are sound.
 struct Found<'a>(&'a [Section]);
 
@@ -534,6 +528,21 @@ impl Found<'_> {
             return Err(corrupt(Tag::CODES.name(), at, rule, count));
         }
         Ok((values, codes))
+    }
+
+    /// Returns the places and shapes of the byte keys by page and of the trie over them.
+    fn text(&self, tuples: u64) -> Result<(Placed<TextGeometry>, Placed<TrieGeometry>), FormatError> {
+        let text =
+            self.shape(Tag::TEXT, "parameters must be those of its keys", |stored, elements, length| {
+                TextGeometry::from_parameters(stored, elements, length).filter(|shape| shape.keys == tuples)
+            })?;
+        let trie =
+            self.shape(Tag::TRIE, "parameters must be those of its nodes", |stored, elements, length| {
+                let pages = text.map_or(0, |(_, shape): (u64, TextGeometry)| shape.pages);
+                TrieGeometry::from_parameters(stored, elements, length)
+                    .filter(|_| (2..PAGES_MAX).contains(&pages))
+            })?;
+        Ok((text, trie))
     }
 
     /// Returns the place of a column of `count` elements of this size, or of any size.
