@@ -1,6 +1,7 @@
 //! Byte keys by page and the trie above them: whole files are clean, and each rule that is broken is found.
 
 use super::super::{Check, Finding, check_bytes};
+use pleach_format::column::ColumnGeometry;
 use pleach_format::layout::LineGeometry;
 use pleach_format::mask::{Chunk, Place, Survey};
 use pleach_format::meta::Meta;
@@ -439,6 +440,28 @@ fn masks_and_pages_belong_together() {
         contents(&whole).into_iter().filter(|it| it.0 != Tag::TEXT && it.0 != Tag::TRIE).collect();
     let findings = check_bytes(&naive::assemble(header(&whole).superblock, without));
     assert!(findings.iter().any(|it| it.code.name() == "mask"), "{findings:?}");
+    // A trie without pages, and another column of keys.
+    let all = contents(&whole);
+    let only_trie = all.iter().filter(|it| it.0 != Tag::TEXT).cloned().collect();
+    let column = ColumnGeometry::varying(keys.len() as u64, 0).expect("small");
+    let empty = vec![0; column.bytes().expect("small") as usize];
+    let mut both = all;
+    both.insert(3, (Tag::KEYS, true, empty, keys.len() as u64, column.parameters().into()));
+    for wrong in [only_trie, both] {
+        let findings = check_bytes(&naive::assemble(header(&whole).superblock, wrong));
+        assert!(findings.iter().all(|it| it.code.name() == "header") && findings.len() == 1, "{findings:?}");
+    }
+    // Keys of one length, of which one is longer than the mask says.
+    let mut fixed: Keys = (0..60u64).map(|i| [mix(i).to_be_bytes(); 5].concat()).collect();
+    let whole = file_of(&mut fixed, KeyType::Fixed(40));
+    assert_eq!(check_bytes(&whole), []);
+    fixed[20].push(0);
+    let (text, shape) = text_of(&fixed);
+    let mut longer = contents(&whole);
+    let it = longer.iter_mut().find(|it| it.0 == Tag::TEXT).expect("pages");
+    *it = (Tag::TEXT, true, text, fixed.len() as u64, shape.parameters().into());
+    let findings = check_bytes(&naive::assemble(header(&whole).superblock, longer));
+    assert!(findings.iter().any(|it| it.expected == "a key of 40 bytes"), "{findings:?}");
     // Short keys, whose words are whole.
     let short: Keys = (0..100u32).map(|i| i.to_be_bytes().to_vec()).collect();
     let mut survey = Survey::default();
