@@ -586,59 +586,63 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Appends the page of up to 16 ascending keys. `code` appends the codes of a text. O(bytes of the keys).
+/// Appends the page of up to 16 ascending keys; those after them are left out. `code` appends the codes of a text.
+/// O(bytes of the keys).
 pub fn pack<'k>(
-    keys: impl ExactSizeIterator<Item = &'k [u8]> + Clone,
+    keys: impl IntoIterator<Item = &'k [u8]>,
     mut code: impl FnMut(&[u8], &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
-    let Some(head) = keys.clone().next() else { return };
-    let shared = |key: &[u8]| common(head, key);
-    let base = keys.clone().last().map_or(0, shared);
-    let rest = |key: &'k [u8]| &key[base + (shared(key) - base).min(SHARED_MAX)..];
-    let start = out.len();
-    let followers = || keys.clone().skip(1).take(FOLLOWERS);
-    let (mut codes, mut ends) = (Vec::new(), [0; FOLLOWERS]);
-    let (mut plain_bytes, mut is_long) = (0, false);
-    for (end, key) in ends.iter_mut().zip(followers()) {
-        let (rest, begin) = (rest(key).get(1..).unwrap_or_default(), codes.len());
-        code(rest, &mut codes);
-        plain_bytes += rest.len();
-        is_long |= codes.len() - begin >= usize::from(u16::MAX);
-        *end = codes.len();
+    let (mut held, mut count) = ([&[][..]; PAGE_KEYS], 0);
+    for (to, key) in held.iter_mut().zip(keys) {
+        *to = key;
+        count += 1;
     }
+    let keys = &held[..count];
+    let Some((&head, followers)) = keys.split_first() else { return };
+    let base = followers.last().map_or(head.len(), |last| common(head, last));
+    // Shared bytes beyond the base, and the rest.
+    let (mut shares, mut rests) = ([0; FOLLOWERS], [&[][..]; FOLLOWERS]);
+    for ((share, rest), key) in shares.iter_mut().zip(&mut rests).zip(followers) {
+        *share = (common(head, key) - base).min(SHARED_MAX) as u8;
+        *rest = &key[base + usize::from(*share)..];
+    }
+    let rests = &rests[..followers.len()];
+    let behind = |rest: &&'k [u8]| rest.get(1..).unwrap_or_default();
+    let plain_bytes: usize = rests.iter().map(|rest| behind(rest).len()).sum();
+    let (mut codes, mut lengths) = (Vec::with_capacity(plain_bytes), [0; FOLLOWERS]);
+    for (length, rest) in lengths.iter_mut().zip(rests) {
+        let begin = codes.len();
+        code(behind(rest), &mut codes);
+        // A rest of no bytes has length 0, any other one more than its codes.
+        *length = codes.len() - begin + usize::from(!rest.is_empty());
+    }
+    let is_long = lengths.iter().any(|&length| length > usize::from(u16::MAX));
     let is_plain = codes.len() >= plain_bytes || is_long;
     if is_plain {
         codes.clear();
-        for (end, key) in ends.iter_mut().zip(followers()) {
-            codes.extend_from_slice(rest(key).get(1..).unwrap_or_default());
-            *end = codes.len();
+        for (length, rest) in lengths.iter_mut().zip(rests) {
+            codes.extend_from_slice(behind(rest));
+            *length = rest.len();
         }
     }
-    let mut lengths = [0; FOLLOWERS];
-    let mut begin = 0;
-    for ((length, &end), key) in lengths.iter_mut().zip(&ends).zip(followers()) {
-        // A rest of no bytes has length 0, any other one more than its codes.
-        *length = (end - begin) + usize::from(!rest(key).is_empty());
-        begin = end;
-    }
     let is_wide = lengths.iter().any(|&length| length > 255);
+    let start = out.len();
     out.extend_from_slice(&(head.len() as u16).to_le_bytes());
     out.extend_from_slice(&(base as u16).to_le_bytes());
     out.push(if is_wide { WIDE } else { 0 } | if is_plain { PLAIN } else { 0 });
     out.resize(start + if is_wide { HEAD_AT_WIDE } else { HEAD_AT }, 0);
-    for (out, key) in out[start + PRINTS_AT..].iter_mut().zip(keys.clone().take(PAGE_KEYS)) {
-        *out = print(key);
+    let page = &mut out[start..];
+    for (to, key) in page[PRINTS_AT..].iter_mut().zip(keys) {
+        *to = print(key);
     }
-    for (number, key) in followers().enumerate() {
-        let page = &mut out[start..];
-        page[SHARED_AT + number] = (shared(key) - base).min(SHARED_MAX) as u8;
-        page[FIRST_AT + number] = rest(key).first().copied().unwrap_or(0);
+    page[SHARED_AT..][..FOLLOWERS].copy_from_slice(&shares);
+    for (number, (&length, rest)) in lengths.iter().zip(rests).enumerate() {
+        page[FIRST_AT + number] = rest.first().copied().unwrap_or(0);
         if is_wide {
-            let two = (lengths[number] as u16).to_le_bytes();
-            page[LENGTHS_AT + 2 * number..][..2].copy_from_slice(&two);
+            page[LENGTHS_AT + 2 * number..][..2].copy_from_slice(&(length as u16).to_le_bytes());
         } else {
-            page[LENGTHS_AT + number] = lengths[number] as u8;
+            page[LENGTHS_AT + number] = length as u8;
         }
     }
     out.extend_from_slice(head);

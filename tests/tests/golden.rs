@@ -703,7 +703,7 @@ fn byte_keys_by_page() {
     let mut keys: Vec<Vec<u8>> = (0..40).map(|zeros| [&start[..], &vec![0; zeros]].concat()).collect();
     keys.extend((0..60).map(|_| [&start[..], b"equal"].concat()));
     keys.extend((0..40).map(|letters| [&start[..], &vec![b'x'; 7 * letters]].concat()));
-    let noise = |i: u64| (0..40 * (i % 9)).map(|at| spread(i * 1000 + at) as u8);
+    let noise = |i: u64| (0..40 * (i % 9)).map(move |at| spread(i * 1000 + at) as u8);
     keys.extend((0..90).map(|i| start.iter().copied().chain(noise(i)).collect::<Vec<u8>>()));
     let index = check_strings("bytes_u32_text.pleach", KeyType::Bytes, &keys);
     assert!(index.header().text.is_some() && index.header().trie.is_some());

@@ -42,7 +42,7 @@ impl Symbol {
     }
 }
 
-/// A symbol of two bytes or more, as it is looked for.
+/// A symbol of three bytes or more, as it is looked for.
 #[derive(Clone, Copy)]
 struct Entry {
     word: u64,
@@ -51,39 +51,62 @@ struct Entry {
     code: u8,
 }
 
+/// Places of a table of symbols by their first three bytes: more than ten times as many as there are symbols.
+const PLACES: usize = 1 << 12;
+
+/// Where the symbols with the same first three bytes are.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// These bytes, and a bit above them; 0 if the place is free.
+    first: u32,
+    start: u16,
+    count: u16,
+}
+
+/// Returns the place of three bytes, and those bytes with a bit above them.
+#[inline(always)]
+fn place_of(word: u64) -> (usize, u32) {
+    let first = word as u32 & 0xFF_FFFF | 1 << 24;
+    ((first.wrapping_mul(0x9E37_79B1) >> 20) as usize, first)
+}
+
 /// Finds the longest symbol at a place.
 pub(crate) struct Coder {
     symbols: Vec<Symbol>,
-    /// Symbols of two bytes and more, by their first two bytes, the longest first.
+    /// Symbols of three bytes and more, by their first three, the longest first.
     entries: Vec<Entry>,
-    /// Where in `entries` those of two bytes begin, and the number of all.
-    starts: Vec<u16>,
+    places: Vec<Place>,
+    /// Codes of symbols of two bytes; [`ESCAPE`] if there is none.
+    pairs: Vec<u8>,
     /// Codes of symbols of one byte; [`ESCAPE`] if there is none.
     singles: [u8; 256],
 }
 
 impl Coder {
     fn new(symbols: Vec<Symbol>) -> Self {
-        let mut singles = [ESCAPE; 256];
+        let (mut singles, mut pairs) = ([ESCAPE; 256], vec![ESCAPE; 1 << 16]);
         let mut entries = Vec::new();
         for (code, &symbol) in symbols.iter().enumerate() {
             let Symbol { word, length } = symbol;
             match length {
                 1 => singles[word as usize] = code as u8,
+                2 => pairs[word as usize] = code as u8,
                 _ => entries.push(Entry { word, mask: symbol.mask(), length, code: code as u8 }),
             }
         }
-        entries.sort_by_key(|entry| (entry.word as u16, Reverse(entry.length)));
-        let mut starts = Vec::with_capacity((1 << 16) + 1);
-        let mut next = 0;
-        for first in 0..=u16::MAX {
-            starts.push(next as u16);
-            while entries.get(next).is_some_and(|entry| entry.word as u16 == first) {
-                next += 1;
+        let first = |entry: &Entry| place_of(entry.word).1;
+        entries.sort_by_key(|entry| (first(entry), Reverse(entry.length)));
+        let mut places = vec![Place::default(); PLACES];
+        let mut start = 0;
+        for group in entries.chunk_by(|a, b| first(a) == first(b)) {
+            let mut at = place_of(group[0].word).0;
+            while places[at].first != 0 {
+                at = (at + 1) % PLACES;
             }
+            places[at] = Place { first: first(&group[0]), start: start as u16, count: group.len() as u16 };
+            start += group.len();
         }
-        starts.push(next as u16);
-        Self { symbols, entries, starts, singles }
+        Self { symbols, entries, places, pairs, singles }
     }
 
     /// Makes the table for texts like those of a sample. O(bytes of the sample).
@@ -147,11 +170,25 @@ impl Coder {
     fn longest(&self, padded: &[u8], at: usize) -> u8 {
         let word = padded[at..].first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes));
         let left = (padded.len() - SYMBOL_BYTES_MAX - at) as u32;
-        let first = usize::from(word as u16);
-        for entry in &self.entries[self.starts[first].into()..self.starts[first + 1].into()] {
-            if (entry.word ^ word) & entry.mask == 0 && entry.length <= left {
-                return entry.code;
+        let (mut at, first) = place_of(word);
+        loop {
+            let place = self.places[at];
+            if place.first == first {
+                for entry in &self.entries[place.start.into()..][..place.count.into()] {
+                    if (entry.word ^ word) & entry.mask == 0 && entry.length <= left {
+                        return entry.code;
+                    }
+                }
+                break;
             }
+            if place.first == 0 {
+                break;
+            }
+            at = (at + 1) % PLACES;
+        }
+        let pair = self.pairs[usize::from(word as u16)];
+        if pair != ESCAPE && left > 1 {
+            return pair;
         }
         self.singles[usize::from(word as u8)]
     }
