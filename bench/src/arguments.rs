@@ -4,6 +4,7 @@ use clap::{Args, Parser, ValueEnum};
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
 use pleach_bench::keys::Distribution;
+use pleach_bench::texts::Kind;
 use pleach_cli::Global;
 use pleach_format::KeyType;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ pub enum BenchWhat {
     Keys,
     /// Look-ups of byte keys, sizes and encodings, beside an uncompressed tree and other engines
     Compress,
+    /// Look-ups, prefixes and ranges of text keys of many kinds, or of your own, beside a hash map, LMDB and fst
+    Texts,
     /// Ways to answer the same queries: one by one, in batches, in order, sorted first
     Strategies,
     /// Floors, ceilings and intervals, beside exact look-ups of the same tables
@@ -106,13 +109,19 @@ pub struct BenchArgs {
     /// in place of other engines
     #[arg(long)]
     pub structures: bool,
-    /// With keys: file with the keys to measure, in any format that build reads
+    /// With texts: kinds of keys, such as host-url,path,digits:16:10 [default: ten kinds]
+    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = text_kind)]
+    pub kinds: Vec<Kind>,
+    /// With texts: number of repetitions, whose median is reported [default: 5]
+    #[arg(long, value_name = "N")]
+    pub repetitions: Option<usize>,
+    /// With keys: file with the keys to measure, in any format that build reads; with texts: one key a line
     #[arg(long, value_name = "FILE")]
     pub keys_from: Option<PathBuf>,
-    /// With --keys-from: column of the keys [default: the first one]
+    /// With keys --keys-from: column of the keys [default: the first one]
     #[arg(long, value_name = "COLUMN", requires = "keys_from")]
     pub key: Option<String>,
-    /// With --keys-from: type of the keys of a file without types: u32 u64 i32 i64
+    /// With keys --keys-from: type of the keys of a file without types: u32 u64 i32 i64
     #[arg(long, value_name = "T", requires = "keys_from", value_parser = pleach_cli::key_type)]
     pub raw: Option<KeyType>,
     /// Number of threads to measure with, in addition to one; 0 is all
@@ -139,6 +148,15 @@ fn distribution(text: &str) -> Result<Distribution, String> {
     Distribution::ALL.into_iter().find(|each| each.name() == text).ok_or_else(known)
 }
 
+/// Parses the name of a kind of text keys.
+fn text_kind(text: &str) -> Result<Kind, String> {
+    let known = |_| {
+        let names: Vec<String> = Kind::ALL.iter().map(Kind::to_string).collect();
+        format!("unknown keys '{text}': use one of {}, or digits:BYTES:VALUES", names.join(" "))
+    };
+    text.parse().map_err(known)
+}
+
 /// Parses the name of a group of rows of `bench gpu`.
 fn group(text: &str) -> Result<Group, String> {
     let known = || {
@@ -153,9 +171,10 @@ Measures Pleach and other engines in one run, with checked answers, beside the l
 (limit-one-line: one random line for each look-up).
 
 `lookup` measures look-ups of random keys, `keys` those of keys in runs and bursts, and `compress` those of byte \
-keys of many kinds. `range` reads tuples in order. `latency` looks up one key at a time; each key is known only \
-after the last answer. `open` and `build` measure what precedes the first look-up. `plot` draws a report that \
---json printed: bars by engine, or lines if there are several sizes.";
+keys of many kinds. `texts` measures look-ups, prefixes and ranges of text keys. `range` reads tuples in order. \
+`latency` looks up one key at a time; each key is known only after the last answer. `open` and `build` measure what \
+precedes the first look-up. `plot` draws a report that --json printed: bars by engine, or lines if there are several \
+sizes.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -168,5 +187,7 @@ Examples:
   pleach-bench range --tuples 2^24 --key-type u32
   pleach-bench latency --quick --json > latency.json
   pleach-bench plot latency.json -o latency.svg
+  pleach-bench texts --kinds host-url,path --tuples 2^20
+  pleach-bench texts --keys-from urls.txt       the lines of your own file
   pleach-bench compress --quick
   pleach-bench compress --one-gigabyte          16 and 128 bytes beside 4 (12 GiB of memory)";

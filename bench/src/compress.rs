@@ -160,7 +160,7 @@ fn texts_set<'a>(options: &CompressOptions<'_>, input: &'a Input) -> Result<Set<
     options.told.step(&format!("{label}: building"))?;
     let path = folder.join("texts.pleach");
     let start = Instant::now();
-    let summary = build(key_type, keys, &values, &path)?;
+    let summary = build(key_type, keys, &values, &path, &BuildOptions::default())?;
     let build_s = start.elapsed().as_secs_f64();
     let index = Index::open(&path)?;
     let mut peers = Vec::new();
@@ -372,14 +372,22 @@ fn row(options: &CompressOptions<'_>, mut entry: Entry<'_>) -> Row {
     }
 }
 
-fn key_type(kind: Kind) -> KeyType {
+/// Returns the type of the keys of a kind.
+pub(crate) fn key_type(kind: Kind) -> KeyType {
     match kind.width() {
         Some(width) => KeyType::Fixed(width as u16),
         None => KeyType::Utf8,
     }
 }
 
-fn build(key_type: KeyType, keys: &Keys, values: &[u32], path: &Path) -> Result<Summary, BenchError> {
+/// Builds a file from ascending keys and the value of each.
+pub(crate) fn build(
+    key_type: KeyType,
+    keys: &Keys,
+    values: &[u32],
+    path: &Path,
+    options: &BuildOptions,
+) -> Result<Summary, BenchError> {
     let schema = Schema::plain(key_type, ValueType::U32, Some(keys.len() as u64));
     let chunks = (0..keys.len()).step_by(BATCH).map(|from| {
         let mut chunk = Chunk::new(key_type, ValueType::U32);
@@ -391,7 +399,7 @@ fn build(key_type: KeyType, keys: &Keys, values: &[u32], path: &Path) -> Result<
         chunk
     });
     let mut source = ChunkSource::new(schema, chunks);
-    Ok(pleach_builder::build(&mut source, path, &BuildOptions::default(), &Silent)?)
+    Ok(pleach_builder::build(&mut source, path, options, &Silent)?)
 }
 
 /// Spine lines by encoding.
@@ -425,7 +433,8 @@ fn excess(view: &pleach::Strings<'_, u32>, queries: &Keys) -> Result<f64, BenchE
 
 struct Pleach<'a>(pleach::Strings<'a, u32>);
 
-struct Batch<'a>(View<'a>);
+/// Queries of one call.
+pub(crate) struct Batch<'a>(pub View<'a>);
 
 impl Queries for Batch<'_> {
     fn len(&self) -> usize {

@@ -1,13 +1,14 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
 //! [`lookup`] measures point look-ups, [`keys`] those of keys that are not spread evenly, [`compress`] those of byte
-//! keys, [`strategies`] ways to ask, [`range`] scans, [`latency`] look-ups that wait for each other, [`open`] and
-//! [`build`] what comes before, [`update`] what comes after, [`gpu`] look-ups on a GPU (with a report of its own). What
-//! it prints is a [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts and for the
-//! charts of [`plot`]. Besides Pleach and its peers each report holds the machine's own [`limit`]: one random line of
-//! the same mapped file for each look-up, or another best case of the memory. Engines take turns inside each
-//! repetition, so that other load on the machine affects all of them alike. A row is the median of the repetitions.
-//! Answers go into buffers that were allocated before, and each answer is compared outside the timed part.
+//! keys, [`texts::measure`] those of texts, with prefixes and ranges, [`strategies`] ways to ask, [`range`] scans,
+//! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before, [`update`] what comes
+//! after, [`gpu`] look-ups on a GPU (with a report of its own). What it prints is a [`Report`]: a table for people, a
+//! JSON document (schema `pleach-bench-1`) for scripts and for the charts of [`plot`]. Besides Pleach and its peers
+//! each report holds the machine's own [`limit`]: one random line of the same mapped file for each look-up, or
+//! another best case of the memory. Engines take turns inside each repetition, so that other load on the machine
+//! affects all of them alike. A row is the median of the repetitions. Answers go into buffers that were allocated
+//! before, and each answer is compared outside the timed part.
 
 pub mod build;
 pub mod compress;
@@ -40,6 +41,7 @@ pub use options::BenchOptions;
 pub use pleach_peers as peers;
 pub use report::{Report, Row};
 pub use strategies::StrategyOptions;
+pub use texts::measure::TextsOptions;
 pub use told::Told;
 
 use pleach_builder::remains::{self, Token};

@@ -11,7 +11,7 @@ use pleach_bench::keys::words;
 use pleach_bench::peers::PeerError;
 use pleach_bench::{
     BenchError, BenchOptions, CompressOptions, KeysOptions, LookupOptions, Queries, Report, StrategyOptions,
-    Told,
+    TextsOptions, Told,
 };
 use pleach_bench::{build, latency, near, open, plot, range, update};
 use pleach_builder::publish::{self, Rules};
@@ -49,6 +49,7 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Lookup => measure(args, global, "lookup", lookup),
         BenchWhat::Keys => measure(args, global, "keys", keys),
         BenchWhat::Compress => measure(args, global, "compress", compress),
+        BenchWhat::Texts => measure(args, global, "texts", texts),
         BenchWhat::Strategies => measure(args, global, "strategies", strategies),
         BenchWhat::Near => measure(args, global, "near", |args, told| near::run(&plain(args, told))),
         BenchWhat::Range => measure(args, global, "range", |args, told| range::run(&plain(args, told))),
@@ -220,13 +221,12 @@ fn watched<R>(
         let message = bench_message(name).advise("--structures is for bench keys, gpu-keys and strategies");
         return Err(Failure::usage(message));
     }
-    if args.keys_from.is_some() && args.what != BenchWhat::Keys {
-        return Err(Failure::usage(bench_message(name).advise("--keys-from is for bench keys")));
+    if args.what != BenchWhat::Texts && (!args.kinds.is_empty() || args.repetitions.is_some()) {
+        return Err(Failure::usage(
+            bench_message(name).advise("--kinds and --repetitions are for bench texts"),
+        ));
     }
-    if args.keys_from.is_some() && (!args.distributions.is_empty() || args.tuples.is_some()) {
-        let message = bench_message(name).more("--keys-from with --distributions or --tuples");
-        return Err(Failure::usage(message.advise("the file has its own keys: give one of them")));
-    }
+    check_own(args, name)?;
     if !args.only.is_empty() && args.what != BenchWhat::Gpu {
         return Err(Failure::usage(bench_message(name).advise("--only is for bench gpu")));
     }
@@ -257,6 +257,25 @@ fn watched<R>(
         BenchError::Peer(error) => Failure::new(Code::Failed, peer_message(&error)),
         error => Failure::new(Code::Failed, bench_message(name).because(Message::of(&error))),
     })
+}
+
+/// Refuses keys of a user's own where they are not measured, and beside others.
+fn check_own(args: &BenchArgs, name: &str) -> Result<(), Failure> {
+    if args.keys_from.is_none() {
+        return Ok(());
+    }
+    if !matches!(args.what, BenchWhat::Keys | BenchWhat::Texts) {
+        return Err(Failure::usage(bench_message(name).advise("--keys-from is for bench keys and texts")));
+    }
+    if args.what == BenchWhat::Texts && (args.key.is_some() || args.raw.is_some()) {
+        return Err(Failure::usage(bench_message(name).advise("--key and --raw are for bench keys")));
+    }
+    if !args.distributions.is_empty() || !args.kinds.is_empty() || args.tuples.is_some() {
+        let others = if args.what == BenchWhat::Texts { "--kinds" } else { "--distributions" };
+        let message = bench_message(name).more(format!("--keys-from with {others} or --tuples"));
+        return Err(Failure::usage(message.advise("the file has its own keys: give one of them")));
+    }
+    Ok(())
 }
 
 /// Begins the message of a kind of benchmark.
@@ -334,4 +353,24 @@ fn compress(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     options.dir.clone_from(&args.dir);
     options.told = told;
     pleach_bench::compress::run(&options)
+}
+
+fn texts(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
+    let mut options = TextsOptions::new(args.quick);
+    if let Some(count) = args.tuples {
+        options.tuples = vec![count];
+    }
+    if !args.kinds.is_empty() {
+        options.kinds.clone_from(&args.kinds);
+    }
+    if let Some(path) = &args.keys_from {
+        options.own = Some((path.display().to_string(), pleach_bench::texts::lines(path)?));
+    }
+    if let Some(repetitions) = args.repetitions {
+        options.repetitions = repetitions;
+    }
+    options.all_peers = args.all_peers;
+    options.dir.clone_from(&args.dir);
+    options.told = told;
+    pleach_bench::texts::measure::run(&options)
 }

@@ -14,7 +14,8 @@ pub const SCHEMA: &str = "pleach-bench-1";
 pub struct Row {
     /// `pleach`, `hashbrown`, ..., or `limit-one-line`.
     pub engine: String,
-    /// The operation: `get` (key to value), `get-dependent` (each key follows from the last answer), `scan`
+    /// The operation: `get` (key to value), `absent` (a key that is not there), `single` (one key a call), `prefix`
+    /// (tuples whose keys begin with it), `get-dependent` (each key follows from the last answer), `scan`
     /// (all tuples in order), `range` (some of them), `lower-bound` (key to rank), `open`, `build`.
     pub operation: &'static str,
     /// Key type.
@@ -69,6 +70,8 @@ pub struct Facts {
     pub queries: Option<String>,
     /// Rule of the keys, if it is named.
     pub keys: Option<String>,
+    /// Tuples that a query has, on average, if they are more than one.
+    pub tuples_per_query: Option<f64>,
 }
 
 /// Results for byte keys.
@@ -82,6 +85,10 @@ pub struct TextFacts {
     pub pages: Vec<(String, u64)>,
     /// Share of the spine lines whose separators are partial keys.
     pub partial: Option<f64>,
+    /// Mean length of the keys.
+    pub key_bytes: Option<f64>,
+    /// Sections of the file, and the bytes of each by tuple.
+    pub sections: Vec<(String, f64)>,
 }
 
 impl Row {
@@ -156,6 +163,7 @@ impl Row {
         extra("response_ns", self.facts.response_ns.map(|ns| rounded(ns).into()));
         extra("query_kind", self.facts.queries.clone().map(Value::from));
         extra("keys", self.facts.keys.clone().map(Value::from));
+        extra("tuples_per_query", self.facts.tuples_per_query.map(|tuples| rounded(tuples).into()));
         if let Some(texts) = &self.texts {
             extra("data", Some(texts.data.clone().into()));
             extra("excess_work", texts.excess_work.map(|work| rounded(work).into()));
@@ -163,6 +171,10 @@ impl Row {
             let pages: Map<String, Value> =
                 texts.pages.iter().map(|(name, lines)| (name.clone(), (*lines).into())).collect();
             extra("pages", (!pages.is_empty()).then_some(pages.into()));
+            extra("key_bytes_per_tuple", texts.key_bytes.map(|bytes| rounded(bytes).into()));
+            let sections: Map<String, Value> =
+                texts.sections.iter().map(|(name, bytes)| (name.clone(), rounded(*bytes).into())).collect();
+            extra("section_bytes_per_tuple", (!sections.is_empty()).then_some(sections.into()));
         }
         row
     }
@@ -186,6 +198,9 @@ impl Row {
         match (self.operation, &self.facts.queries) {
             ("get", None) => "random hits, every answer checked".to_owned(),
             ("get", Some(queries)) => format!("{queries}, every answer checked"),
+            ("absent", _) => "random keys that are not there, every answer checked".to_owned(),
+            ("single", _) => "random hits, one a call, every answer checked".to_owned(),
+            ("prefix", _) => "tuples of random prefixes, at most 100, by prefix, sums checked".to_owned(),
             ("get-dependent", _) => "hits, each key follows from the last answer, all checked".to_owned(),
             ("scan", _) => "all tuples in order, by tuple, sums checked".to_owned(),
             ("range", _) => "tuples from random keys on, by tuple, sums checked".to_owned(),
@@ -296,12 +311,32 @@ impl Report {
                 }
                 text.push('\n');
             }
+            if row.operation == "get" {
+                text.push_str(&sections(&group));
+            }
         }
         for note in &self.notes {
             let _ = writeln!(text, "\nnote: {note}");
         }
         text
     }
+}
+
+/// Lines on the bytes of keys, and on those of each section of files: what takes less than 0.005 a tuple is left out.
+fn sections(rows: &[&Row]) -> String {
+    let mut text = String::new();
+    let of_keys = rows.iter().find_map(|row| row.texts.as_ref()?.key_bytes);
+    if let Some(bytes) = of_keys {
+        let _ = writeln!(text, "keys: {bytes:.2} B/tuple");
+    }
+    for row in rows {
+        let all = row.texts.iter().flat_map(|texts| &texts.sections).filter(|section| section.1 >= 0.005);
+        let all: Vec<String> = all.map(|(name, bytes)| format!("{name} {bytes:.2}")).collect();
+        if !all.is_empty() {
+            let _ = writeln!(text, "{}: {} B/tuple", row.engine, all.join(", "));
+        }
+    }
+    text
 }
 
 /// `2^26 = 67108864`, or the plain number.
@@ -315,11 +350,12 @@ fn count_text(count: u64) -> String {
 
 /// A column that the table has only if some of its rows have a value for it.
 type FactColumn = (&'static str, fn(&Facts) -> Option<f64>);
-const FACT_COLUMNS: [FactColumn; 4] = [
+const FACT_COLUMNS: [FactColumn; 5] = [
     ("GB/s", |facts| facts.gb_per_s),
     ("p50 ns", |facts| facts.p50_ns),
     ("p99 ns", |facts| facts.p99_ns),
     ("call us", |facts| facts.response_ns.map(|ns| ns / 1e3)),
+    ("tuples/query", |facts| facts.tuples_per_query),
 ];
 
 fn table(rows: &[&Row]) -> String {

@@ -3,11 +3,17 @@
 //! Keys follow from a [`Kind`], a seed and nothing else, and are distinct. [`Kind::stream`] yields them one
 //! by one in no order (log times excepted), [`Kind::keys`] and [`Kind::sorted`] all of them at once, with
 //! every core. The value of a key follows from the key, so that answers can be checked without a table.
+//! [`measure`] measures look-ups, prefixes and ranges of them.
 
+mod engines;
+mod file;
 mod genome;
 mod long;
+pub mod measure;
 mod shuffle;
 mod words;
+
+pub use file::lines;
 
 use crate::data::{below, mix64};
 use pleach_peers::{Keys, View};

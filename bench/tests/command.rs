@@ -59,6 +59,21 @@ fn help_and_usage() {
     );
     fails_with(path, &["keys", "--keys-from", "a.npy", "--tuples", "9"], 2, &["the file has its own keys"]);
     fails_with(path, &["keys", "--keys-from", "a.npy"], 2, &["bench keys: ", "a.npy"]);
+    fails_with(path, &["keys", "--kinds", "path"], 2, &["--kinds and --repetitions are for bench texts"]);
+    fails_with(
+        path,
+        &["texts", "--kinds", "odd"],
+        2,
+        &["unknown keys 'odd'", "use one of phone digits:16:2"],
+    );
+    fails_with(path, &["texts", "--keys-from", "a", "--kinds", "url"], 2, &["the file has its own keys"]);
+    fails_with(
+        path,
+        &["texts", "--keys-from", "a", "--key", "b"],
+        2,
+        &["--key and --raw are for bench keys"],
+    );
+    fails_with(path, &["texts", "--tuples", "3"], 2, &["bench texts: ", "use 4 to 2^31 tuples"]);
 }
 
 #[test]
