@@ -107,22 +107,29 @@ impl Symbols {
     }
 
     /// Appends what codes stand for, at most `limit` bytes. O(codes).
+    #[inline]
     pub fn decode(&self, codes: &[u8], limit: usize, out: &mut Vec<u8>) {
-        let end = out.len().saturating_add(limit);
-        let mut codes = codes.iter();
-        while let Some(&code) = codes.next() {
-            if code == ESCAPE {
-                out.extend(codes.next());
+        let start = out.len();
+        let most = codes.len().saturating_mul(SYMBOL_BYTES_MAX).min(limit);
+        // Eight bytes are written for each symbol, of which the next one overwrites those that are too many.
+        out.resize(start + most + SYMBOL_BYTES_MAX, 0);
+        let room = &mut out[start..];
+        let (mut at, mut next) = (0, 0);
+        while let (Some(&code), true) = (codes.get(next), at < most) {
+            next += 1;
+            let (bytes, length) = if code == ESCAPE {
+                let byte = codes.get(next).copied().map_or((0, 0), |byte| (u64::from(byte), 1));
+                next += 1;
+                byte
             } else {
-                let (bytes, length) = self.symbol(code);
-                // Eight bytes at once: a copy of a known length takes no call.
-                out.extend_from_slice(&bytes);
-                out.truncate(out.len() - SYMBOL_BYTES_MAX + length);
+                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]))
+            };
+            if let Some(to) = room[at..].first_chunk_mut() {
+                *to = bytes.to_le_bytes();
             }
-            if out.len() >= end {
-                return out.truncate(end);
-            }
+            at += length;
         }
+        out.truncate(start + at.min(most));
     }
 
     /// Reports whether codes stand for this text. O(codes), without a branch a symbol.
@@ -433,19 +440,44 @@ impl<'a> Page<'a> {
     /// the codes of the others.
     #[inline]
     fn rest(&self, slot: usize) -> Option<(u8, &'a [u8])> {
+        self.rest_at(slot, self.codes_at(slot))
+    }
+
+    #[inline]
+    fn rest_at(&self, slot: usize, codes_at: usize) -> Option<(u8, &'a [u8])> {
         let length = self.length(slot).checked_sub(1)?;
-        let codes = self.bytes.get(self.codes_at(slot)..).unwrap_or_default();
+        let codes = self.bytes.get(codes_at..).unwrap_or_default();
         Some((self.bytes[FIRST_AT + slot - 1], &codes[..length.min(codes.len())]))
     }
 
     /// Appends the key at `slot`, at most `limit` bytes. O(bytes of the key).
     pub fn key(&self, symbols: &Symbols, slot: usize, limit: usize, out: &mut Vec<u8>) {
+        let codes_at = if slot == 0 || slot >= self.keys { 0 } else { self.codes_at(slot) };
+        self.next_key(symbols, (slot, codes_at), limit, out);
+    }
+
+    /// Does the same as [`Page::key`], if the codes of the key begin at `codes_at`. Returns where those of the next
+    /// key begin.
+    #[inline]
+    pub fn next_key(
+        &self,
+        symbols: &Symbols,
+        (slot, codes_at): (usize, usize),
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let end = out.len().saturating_add(limit);
+        let mut next = self.codes_at;
         if slot == 0 || slot >= self.keys {
             out.extend_from_slice(if slot == 0 { self.head } else { &[] });
         } else {
-            out.extend_from_slice(&self.head[..self.shared(slot)]);
-            if let Some((first, codes)) = self.rest(slot) {
+            let (shared, rest) = (self.shared(slot), self.rest_at(slot, codes_at));
+            let most = rest.map_or(0, |(_, codes)| codes.len().saturating_mul(SYMBOL_BYTES_MAX));
+            out.reserve(shared.saturating_add(most).min(limit) + 2 * SYMBOL_BYTES_MAX);
+            out.extend_from_slice(&self.head[..shared]);
+            next = codes_at;
+            if let Some((first, codes)) = rest {
+                next += codes.len();
                 out.push(first);
                 if self.is(PLAIN) {
                     out.extend_from_slice(codes);
@@ -455,6 +487,7 @@ impl<'a> Page<'a> {
             }
         }
         out.truncate(end);
+        next
     }
 
     /// Compares the key at `slot > 0` with a query that agrees with it in the shared bytes.

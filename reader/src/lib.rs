@@ -99,6 +99,7 @@ mod map;
 mod near;
 mod nodes;
 mod packed;
+mod queries;
 mod rest;
 mod scan;
 #[cfg(target_os = "linux")]
@@ -106,6 +107,7 @@ mod sealed;
 mod search;
 mod sigbus;
 mod strategy;
+mod string_range;
 mod strings;
 mod structure;
 mod texts;
@@ -138,9 +140,11 @@ pub use pleach_format::record::{Field, FieldError, FieldKind, FieldType, FieldVa
 pub use pleach_format::stored::{MapValue, Row};
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
 pub use pleach_fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck, fsck_file};
+pub use queries::{FixedQueries, Queries};
 pub use sigbus::contain_sigbus;
 pub use strategy::{Choice, Costs, Request, Scratch, Strategy};
-pub use strings::{FixedQueries, Queries, StringRange, Strings};
+pub use string_range::StringRange;
+pub use strings::Strings;
 pub use structure::Structure;
 pub use typed::Typed;
 

@@ -5,9 +5,10 @@
 
 use crate::cast::value_bits;
 use crate::error::ReadError;
+use crate::queries::Queries;
 use crate::search::neighbors::Tuples as Found;
 use crate::search::plan::Plan;
-use crate::strings::{Queries, Strings};
+use crate::strings::Strings;
 use crate::typed::Typed;
 use crate::words::PIECE;
 use pleach_format::key::Word;

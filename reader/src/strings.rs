@@ -7,9 +7,10 @@
 
 use crate::error::{ReadError, TypeError};
 use crate::index::Index;
-use crate::iter::Range;
+use crate::queries::Queries;
 use crate::rest::Rest;
 use crate::search::descent::{GROUP, Hit};
+use crate::string_range::{StringRange, Tuples};
 use crate::texts::Texts;
 use crate::typed::Typed;
 use pleach_format::key::{Key, Word};
@@ -18,7 +19,6 @@ use pleach_format::{Value, ValueType};
 use pleach_fsck::pool;
 use std::cmp::Ordering;
 use std::fmt;
-use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
 /// Queries that become words at a time; a multiple of 64.
@@ -27,67 +27,6 @@ const PIECE: usize = 512;
 const TURNS: usize = 32;
 /// Queries per task of a parallel batch; a multiple of [`PIECE`].
 const TASK: usize = 1 << 13;
-
-/// Queries of a batch: byte strings by index.
-pub trait Queries: Sync {
-    /// Returns the number of strings.
-    fn len(&self) -> usize;
-    /// Returns the string at `index`, which must be less than [`Queries::len`].
-    fn get(&self, index: usize) -> &[u8];
-    /// Returns true if there are no strings.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl<T: AsRef<[u8]> + Sync> Queries for [T] {
-    fn len(&self) -> usize {
-        self.len()
-    }
-    #[inline(always)]
-    fn get(&self, index: usize) -> &[u8] {
-        self[index].as_ref()
-    }
-}
-
-impl<T: AsRef<[u8]> + Sync> Queries for Vec<T> {
-    fn len(&self) -> usize {
-        self.len()
-    }
-    #[inline(always)]
-    fn get(&self, index: usize) -> &[u8] {
-        self[index].as_ref()
-    }
-}
-
-/// Queries of one length, one after the other in a slice.
-#[derive(Clone, Copy, Debug)]
-pub struct FixedQueries<'a> {
-    bytes: &'a [u8],
-    size: usize,
-}
-
-impl<'a> FixedQueries<'a> {
-    /// Splits `bytes` into strings of `size` bytes; bytes after the last whole string are ignored.
-    ///
-    /// # Panics
-    /// If `size` is 0.
-    #[must_use]
-    pub fn new(bytes: &'a [u8], size: usize) -> Self {
-        assert!(size > 0, "strings of zero bytes cannot be distinguished");
-        Self { bytes, size }
-    }
-}
-
-impl Queries for FixedQueries<'_> {
-    fn len(&self) -> usize {
-        self.bytes.len() / self.size
-    }
-    #[inline(always)]
-    fn get(&self, index: usize) -> &[u8] {
-        &self.bytes[index * self.size..][..self.size]
-    }
-}
 
 /// The words of a file, by their width in bytes.
 #[derive(Clone, Copy)]
@@ -277,6 +216,13 @@ impl<'a, V: Value> Strings<'a, V> {
     /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get(&self, key: &[u8]) -> Result<Option<V>, ReadError> {
+        if let Some(texts) = self.rest.texts() {
+            let Some(rank) = texts.get(key)? else { return Ok(None) };
+            let is_verified = self.index.verified().is_some();
+            let bits = if is_verified { self.value_bits(rank)? } else { texts.value(rank) };
+            self.index.check_mapping()?;
+            return Ok(Some(V::from_bits(bits)));
+        }
         let hit = self.locate(key)?;
         Ok(hit.found.then(|| V::from_bits(hit.value)))
     }
@@ -286,7 +232,10 @@ impl<'a, V: Value> Strings<'a, V> {
     /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
     /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn contains(&self, key: &[u8]) -> Result<bool, ReadError> {
-        Ok(self.locate(key)?.found)
+        match self.rest.texts() {
+            Some(texts) => Ok(texts.get(key)?.is_some()),
+            None => Ok(self.locate(key)?.found),
+        }
     }
     /// Returns the rank of the first tuple with this key.
     ///
@@ -444,7 +393,7 @@ impl<'a, V: Value> Strings<'a, V> {
             Words::Eight(words) => Tuples::Eight(words.ranks(start..end)),
             Words::Sixteen(words) => Tuples::Sixteen(words.ranks(start..end)),
         };
-        StringRange { mask: self.mask, rest: self.rest, words, front: start, back: end }
+        StringRange::new(self.mask, self.rest, words, start..end)
     }
 
     /// Looks up the values of many keys on this thread, and returns the number of keys found.
@@ -891,74 +840,3 @@ impl<V: Value> fmt::Debug for Strings<'_, V> {
         f.debug_struct("Strings").field("index", self.index).finish_non_exhaustive()
     }
 }
-
-#[derive(Clone)]
-enum Tuples<'a, V: Value> {
-    Four(Range<'a, u32, V>),
-    Eight(Range<'a, u64, V>),
-    Sixteen(Range<'a, u128, V>),
-}
-
-/// Iterator over the tuples of a range of ranks. An item is an error if a block does not match its sum
-/// ([`crate::Verify::Touched`]) or the mapping was lost.
-#[derive(Clone)]
-pub struct StringRange<'a, V: Value> {
-    mask: &'a Mask,
-    rest: Rest<'a>,
-    words: Tuples<'a, V>,
-    front: u64,
-    back: u64,
-}
-
-macro_rules! next_tuple {
-    ($self:expr, $next:ident) => {
-        match &mut $self.words {
-            Tuples::Four(words) => words.$next()?.map(|(word, value)| (u128::from(word), value)),
-            Tuples::Eight(words) => words.$next()?.map(|(word, value)| (u128::from(word), value)),
-            Tuples::Sixteen(words) => words.$next()?,
-        }
-    };
-}
-
-impl<V: Value> StringRange<'_, V> {
-    /// Returns the number of tuples that remain.
-    #[must_use]
-    pub fn remaining(&self) -> u64 {
-        self.back - self.front
-    }
-
-    fn tuple(&self, rank: u64, tuple: Result<(u128, V), ReadError>) -> Result<(Vec<u8>, V), ReadError> {
-        let (word, value) = tuple?;
-        let mut key = Vec::new();
-        self.rest.key(self.mask, rank, word, &mut key)?;
-        Ok((key, value))
-    }
-}
-
-impl<V: Value> Iterator for StringRange<'_, V> {
-    type Item = Result<(Vec<u8>, V), ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let tuple = next_tuple!(self, next);
-        let rank = self.front;
-        self.front = (rank + 1).min(self.back);
-        Some(self.tuple(rank, tuple))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        match usize::try_from(self.remaining()) {
-            Ok(remaining) => (remaining, Some(remaining)),
-            Err(_) => (usize::MAX, None),
-        }
-    }
-}
-
-impl<V: Value> DoubleEndedIterator for StringRange<'_, V> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let tuple = next_tuple!(self, next_back);
-        self.back = self.back.saturating_sub(1).max(self.front);
-        Some(self.tuple(self.back, tuple))
-    }
-}
-
-impl<V: Value> FusedIterator for StringRange<'_, V> {}

@@ -9,12 +9,14 @@ use crate::arch::prefetch;
 use crate::error::ReadError;
 use pleach_format::key::Bits;
 use pleach_format::text::{HEAD_AT, Narrow, PAGE_KEYS, Slot, print};
-use pleach_format::trie::{Child, LEVELS_MAX, NODE_BYTES, View, slice};
+use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, View, slice};
 
 /// Queries of a group.
 const GROUP: usize = 32;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// Maximum number of lines of a page that are asked for at once.
+const LINES_MAX: usize = 10;
 
 /// A group on its way.
 struct Group<'q> {
@@ -128,6 +130,17 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// Asks for the lines of a page, unless they are many, and of its tuples.
+    pub(super) fn prefetch_all(&self, page: u64) {
+        let rank = page * PAGE_KEYS as u64;
+        self.prefetch_tuple(rank);
+        self.prefetch_tuple(rank + PAGE_KEYS as u64 - 1);
+        let (start, end) = (self.place(page), self.place(page + 1));
+        for at in (start..end.min(start + LINES_MAX * LINE)).step_by(LINE) {
+            prefetch(self.pages.as_ptr().wrapping_add(at));
+        }
+    }
+
     /// Asks for the first lines of a page.
     #[inline(always)]
     fn prefetch_page(&self, page: u64) {
@@ -145,7 +158,7 @@ impl<'a> Texts<'a> {
             if landing.more == 0 && is_trie {
                 self.prefetch_page(*page);
             } else {
-                (1..=u64::from(landing.more).min(3)).for_each(|more| self.prefetch_page(*page + more));
+                (1..=u64::from(landing.more.min(MORE_MAX))).for_each(|more| self.prefetch_page(*page + more));
             }
         }
         for at in 0..group.count {

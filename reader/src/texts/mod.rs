@@ -12,8 +12,8 @@ mod batch;
 use crate::error::ReadError;
 use crate::index::Index;
 use crate::touched::Verified;
-use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, differ};
-use pleach_format::trie::{Child, LEVELS_MAX, NODE_BYTES, View, slice};
+use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, common, differ, print};
+use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, View, slice};
 use pleach_format::types::KEY_BYTES_MAX;
 use std::cmp::Ordering;
 
@@ -41,6 +41,15 @@ struct Landing {
     prefix: u32,
     /// True if they are under the first child of the last node.
     is_first: bool,
+}
+
+/// A page from which keys are read in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Cursor<'a> {
+    page: Page<'a>,
+    /// The next key, and where its codes begin.
+    rank: u64,
+    codes_at: usize,
 }
 
 /// Which way a query leaves keys that it does not agree with: after so many bytes, and to their right.
@@ -100,6 +109,28 @@ impl<'a> Texts<'a> {
             let page = self.checked(page, self.index.verified().as_ref())?;
             page.key(self.symbols, slot, KEY_BYTES_MAX, key);
         }
+        self.index.check_mapping()
+    }
+
+    /// Does the same as [`Texts::key`], faster for the key after the one that was last read with this cursor.
+    #[inline]
+    pub(crate) fn next_key(
+        &self,
+        cursor: &mut Option<Cursor<'a>>,
+        rank: u64,
+        key: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let (number, slot) = (rank / PAGE_KEYS as u64, (rank % PAGE_KEYS as u64) as usize);
+        let (page, codes_at) = match *cursor {
+            Some(Cursor { page, rank: next, codes_at }) if next == rank && slot > 0 => (page, codes_at),
+            _ if number >= self.shape.pages => return Ok(()),
+            _ => {
+                let page = self.checked(number, self.index.verified().as_ref())?;
+                (page, page.codes_at(slot.max(1)))
+            }
+        };
+        let codes_at = page.next_key(self.symbols, (slot, codes_at), KEY_BYTES_MAX, key);
+        *cursor = Some(Cursor { page, rank: rank + 1, codes_at });
         self.index.check_mapping()
     }
 
@@ -212,6 +243,36 @@ impl<'a> Texts<'a> {
         let found = self.settle(query, &landing, (page, is_next), slot, verified)?;
         self.index.check_mapping()?;
         Ok(found)
+    }
+
+    /// Returns the rank of the first key that is the query, if there is one. Verified as the index is. Looks at
+    /// fingerprints, which takes fewer comparisons than [`Texts::find`].
+    pub(crate) fn get(&self, query: &[u8]) -> Result<Option<u64>, ReadError> {
+        if self.shape.pages == 0 {
+            return Ok(None);
+        }
+        let verified = self.index.verified();
+        let verified = verified.as_ref();
+        let landing =
+            if self.nodes.is_empty() { Landing::default() } else { self.descend(query, None, verified)? };
+        if verified.is_none() {
+            // All lines that may be read come at once.
+            let first = u64::from(landing.first);
+            (first..=first + u64::from(landing.more.min(MORE_MAX))).for_each(|page| self.prefetch_all(page));
+        }
+        let (number, is_next) = self.among(query, &landing, verified)?;
+        let page = self.checked(number, verified)?;
+        let rank = match page.get(self.symbols, print(query), query) {
+            Some(slot) => Some(number * PAGE_KEYS as u64 + slot as u64),
+            None => {
+                let slot = if is_next { PAGE_KEYS } else { 0 };
+                let slot = Slot { slot, found: false, common: common(query, page.head()) };
+                let (rank, found) = self.settle(query, &landing, (number, is_next), slot, verified)?;
+                found.then_some(rank)
+            }
+        };
+        self.index.check_mapping()?;
+        Ok(rank)
     }
 
     /// Completes a search that has looked into a page: checks that the query shares what the trie passed over.

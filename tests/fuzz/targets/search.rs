@@ -228,6 +228,8 @@ fn strings(key_type: KeyType, taker: &mut Taker<'_>) {
     let count = taker.take(1) as usize * 2;
     let mut random = Random(taker.take(1));
     let (letters, longest) = (1 + taker.take(1) % 255, 1 + taker.take(1) % 70);
+    // With parts, keys have long beginnings in common, and are kept by page.
+    let parts = taker.take(1) % 7;
     let mut tuples: Vec<(Vec<u8>, u32)> = (0..count as u32)
         .map(|row| {
             let length = match key_type {
@@ -236,7 +238,15 @@ fn strings(key_type: KeyType, taker: &mut Taker<'_>) {
             };
             let first = if key_type == KeyType::Utf8 { b'a' } else { 0 };
             let letters = if key_type == KeyType::Utf8 { letters % 25 + 1 } else { letters };
-            ((0..length).map(|_| first + random.below(letters) as u8).collect(), row)
+            let mut key: Vec<u8> = Vec::new();
+            if parts > 0 && !matches!(key_type, KeyType::Fixed(_)) {
+                for _ in 0..random.below(4) {
+                    let part = random.below(parts);
+                    key.extend((0..20).map(|at| first + (mix(part * 99 + at) % letters) as u8));
+                }
+            }
+            key.extend((0..length).map(|_| first + random.below(letters) as u8));
+            (key, row)
         })
         .collect();
     let bytes = build_strings_bytes(key_type, &tuples, &options).expect("builds");
