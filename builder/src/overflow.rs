@@ -51,6 +51,11 @@ impl<T: Copy + FromBytes + IntoBytes + Immutable> Overflow<T> {
         self.spilled + self.memory.len() as u64
     }
 
+    /// Reports whether the elements from `at` on are in memory.
+    pub(crate) fn is_in_memory(&self, at: u64) -> bool {
+        at >= self.spilled
+    }
+
     /// Returns elements `from..to`.
     pub(crate) fn range(&self, from: u64, to: u64) -> Result<Cow<'_, [T]>, BuildError> {
         let in_memory = |at: u64| (at - self.spilled) as usize;

@@ -4,16 +4,17 @@
 //! keys then codes the pages, on all threads, and collects what parts them, from which the trie is made. Pages,
 //! their lengths and separators beyond a share of the memory limit go to spill files.
 
-mod kept;
+mod blocks;
 mod symbols;
 mod trie;
 
 use crate::error::BuildError;
+use crate::external::Spills;
 use crate::job::Job;
+use crate::overflow::Overflow;
 use crate::parallel;
 use crate::records::Sorted;
 use crate::section::Extra;
-use kept::Kept;
 use pleach_format::section::Tag;
 use pleach_format::text::{self, GUARD_BYTES, PAGE_KEYS, TextGeometry};
 use pleach_format::trie::{NODE_BYTES, NODES_MAX, PAGES_MAX, TrieGeometry};
@@ -33,7 +34,7 @@ const BATCH_BYTES: usize = 8 << 20;
 /// Share of the memory limit that one list may have.
 const MEMORY_SHARE: u64 = 16;
 /// Bytes of a list that stay in memory whatever the limit is.
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 1 << 16;
 
 /// Rests of the keys of pages at even steps.
 #[derive(Default)]
@@ -116,11 +117,12 @@ impl Batch {
 pub(crate) struct Pages<'a> {
     keys: u64,
     coder: Coder,
-    data: Kept<'a>,
+    spills: Spills<'a>,
+    data: Overflow<u8>,
     /// Bytes of each page, four bytes each.
-    lengths: Kept<'a>,
+    lengths: Overflow<u8>,
     /// Nodes of the trie, if there is one.
-    nodes: Kept<'a>,
+    nodes: Overflow<u8>,
     levels: u32,
 }
 
@@ -135,10 +137,10 @@ impl<'a> Pages<'a> {
         let limit = usize::try_from(job.options.memory_bytes / MEMORY_SHARE)
             .unwrap_or(usize::MAX)
             .max(MEMORY_BYTES_MIN);
-        let kept = || Kept::new(job.spills, limit);
-        let (data, lengths, nodes) = (kept(), kept(), kept());
-        let mut this = Self { keys: 0, coder: sample.coder(), data, lengths, nodes, levels: 0 };
-        let mut separators = Separators::new(kept());
+        let list = || Overflow::new(limit);
+        let (data, lengths, nodes, spills) = (list(), list(), list(), job.spills);
+        let mut this = Self { keys: 0, coder: sample.coder(), spills, data, lengths, nodes, levels: 0 };
+        let mut separators = Separators::new(job.spills, limit);
         let (mut batch, mut last) = (Batch::default(), Vec::new());
         sorted.each(&mut |key, _| {
             if has_trie {
@@ -161,7 +163,7 @@ impl<'a> Pages<'a> {
         this.take(&batch)?;
         if has_trie && this.keys.div_ceil(PAGE_KEYS as u64) < PAGES_MAX {
             let nodes = &mut this.nodes;
-            this.levels = trie::make(&separators, &mut |node| nodes.push(node))?;
+            this.levels = trie::make(&separators, &mut |node| nodes.extend(node, job.spills))?;
         }
         Ok(this)
     }
@@ -182,8 +184,8 @@ impl<'a> Pages<'a> {
             (bytes, lengths)
         });
         for (bytes, lengths) in made {
-            self.data.push(&bytes)?;
-            self.lengths.push(&lengths)?;
+            self.data.extend(&bytes, self.spills)?;
+            self.lengths.extend(&lengths, self.spills)?;
         }
         Ok(())
     }
@@ -203,7 +205,7 @@ impl<'a> Pages<'a> {
                 let (mut place, width) = (0u64, shape.place_bytes as usize);
                 take(&place.to_le_bytes()[..width])?;
                 let (mut places, mut held) = (Vec::new(), Vec::new());
-                self.lengths.each(&mut |bytes| {
+                self.lengths.read(&mut |bytes| {
                     held.extend_from_slice(bytes);
                     let (whole, rest) = held.as_chunks::<4>();
                     for length in whole {
@@ -217,7 +219,7 @@ impl<'a> Pages<'a> {
                 })?;
                 let padding = shape.pages_at - shape.place_at(shape.pages + 1);
                 take(&vec![0; padding as usize])?;
-                self.data.each(take)?;
+                self.data.read(take)?;
                 take(&[0; GUARD_BYTES as usize])
             }),
         }];
@@ -229,9 +231,70 @@ impl<'a> Pages<'a> {
                 length: self.nodes.len(),
                 elements: trie.nodes,
                 parameters: trie.parameters().into(),
-                content: Box::new(|take| self.nodes.each(take)),
+                content: Box::new(|take| self.nodes.read(take)),
             });
         }
         Ok(sections)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryStorage;
+    use std::path::Path;
+
+    /// Keys with long common parts, sorted.
+    fn keys() -> Vec<Vec<u8>> {
+        let part = |number: u64| format!("/part-{}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60);
+        let mut keys: Vec<Vec<u8>> =
+            (0..6000u64).map(|i| (0..9).map(|at| part(i >> at)).collect::<String>().into_bytes()).collect();
+        keys.sort();
+        keys
+    }
+
+    #[test]
+    fn nodes_do_not_depend_on_memory() {
+        let storage = MemoryStorage::default();
+        let spills = Spills { storage: &storage, folder: Path::new("/") };
+        let keys = keys();
+        let made = [1 << 20, 3000, 1].map(|limit_bytes| {
+            let mut separators = Separators::new(spills, limit_bytes);
+            for pair in keys.windows(2).skip(PAGE_KEYS - 1).step_by(PAGE_KEYS) {
+                separators.push(&pair[0], &pair[1]).expect("kept");
+            }
+            let mut nodes = Vec::new();
+            let levels = trie::make(&separators, &mut |node| {
+                nodes.push(*node);
+                Ok(())
+            });
+            (levels.expect("made"), nodes)
+        });
+        assert!(made[0].0 > 2 && made[0].1.len() > 30, "{} nodes", made[0].1.len());
+        assert!(made[1] == made[0] && made[2] == made[0], "other nodes in little memory");
+    }
+
+    #[test]
+    fn a_sample_is_of_even_steps() {
+        let keys = keys();
+        let mut sample = Sample::default();
+        keys.iter().cycle().take(16 * 5000).for_each(|key| sample.add(key));
+        assert_eq!(sample.step, 8, "5000 pages");
+        assert_eq!(sample.pages.len(), 625);
+        assert!(sample.pages.iter().all(|page| page.len() == PAGE_KEYS - 1));
+        // What is coded comes back.
+        let (coder, mut scratch) = (sample.coder(), Vec::new());
+        let table = coder.table();
+        for text in [&b"/part-1/part-2"[..], b"", b"\xFF\x00\x00", b"never seen: \xFE"] {
+            let (mut codes, mut back) = (Vec::new(), Vec::new());
+            coder.code(text, &mut scratch, &mut codes);
+            table.decode(&codes, usize::MAX, &mut back);
+            assert_eq!(back, text);
+        }
+        let (mut short, mut long) = (Vec::new(), Vec::new());
+        coder.code(b"/part-3/part-4/part-5", &mut scratch, &mut short);
+        assert!(short.len() < 11, "{} codes of 21 bytes", short.len());
+        coder.code(b"!!!!", &mut scratch, &mut long);
+        assert_eq!(long.len(), 8, "escapes");
     }
 }

@@ -5,8 +5,10 @@
 //! separators with the same eight bytes, which becomes a child between two slots. Nodes are numbered from the root
 //! on, level by level, so that a child has a larger number than its parent.
 
-use super::kept::{Blocks, Kept};
+use super::blocks::Blocks;
 use crate::error::BuildError;
+use crate::external::Spills;
+use crate::overflow::Overflow;
 use pleach_format::text::differ;
 use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, Node, SLICE_BYTES, SLOTS_MAX, slice};
 use std::borrow::Cow;
@@ -16,7 +18,8 @@ use std::ops::Range;
 
 /// What parts each page from the next one. Separator `c` stands between pages `c` and `c + 1`.
 pub(crate) struct Separators<'a> {
-    bytes: Kept<'a>,
+    bytes: Overflow<u8>,
+    spills: Spills<'a>,
     blocks: RefCell<Blocks>,
     ends: Vec<u64>,
     /// The first byte in which the keys on either side differ; [`SAME`] if they differ in zero bytes at the end or
@@ -28,9 +31,10 @@ pub(crate) struct Separators<'a> {
 const SAME: u32 = u32::MAX;
 
 impl<'a> Separators<'a> {
-    /// Creates an empty list.
-    pub(crate) fn new(bytes: Kept<'a>) -> Self {
-        Self { bytes, blocks: RefCell::default(), ends: Vec::new(), differs: Vec::new() }
+    /// Creates an empty list, of which about `limit_bytes` stay in memory.
+    pub(crate) fn new(spills: Spills<'a>, limit_bytes: usize) -> Self {
+        let bytes = Overflow::new(limit_bytes);
+        Self { bytes, spills, blocks: RefCell::default(), ends: Vec::new(), differs: Vec::new() }
     }
 
     /// Adds what stands between the last key of a page and the first key of the next one.
@@ -38,7 +42,7 @@ impl<'a> Separators<'a> {
         let at = differ(last, first);
         self.differs.push(at.map_or(SAME, |at| at as u32));
         // Where they are the same, the whole key: no part of it is at or below the right key and above the left.
-        self.bytes.push(&first[..at.map_or(first.len(), |at| at + 1)])?;
+        self.bytes.extend(&first[..at.map_or(first.len(), |at| at + 1)], self.spills)?;
         self.ends.push(self.bytes.len());
         Ok(())
     }
@@ -51,7 +55,7 @@ impl<'a> Separators<'a> {
     fn get(&self, number: usize, at: usize, most: usize) -> Result<Cow<'_, [u8]>, BuildError> {
         let (start, end) = (if number == 0 { 0 } else { self.ends[number - 1] }, self.ends[number]);
         let start = end.min(start + at as u64);
-        self.bytes.get(&mut self.blocks.borrow_mut(), start, most.min((end - start) as usize))
+        self.blocks.borrow_mut().get(&self.bytes, start, most.min((end - start) as usize))
     }
 
     /// Returns the slice of a separator at a prefix.
