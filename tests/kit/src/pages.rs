@@ -191,18 +191,20 @@ fn node(separators: &[Separator], page: usize, nodes: &mut Vec<Vec<u8>>) -> u32 
     let is_whole = separators[start].differs.is_some_and(|byte| byte < prefix + 8);
     let run = start + usize::from(is_whole)..end;
     let mut slots = vec![middle];
-    let mut groups = vec![0..start];
+    // Where each group of separators begins and ends.
+    let mut groups = vec![(0, start)];
     if run.is_empty() {
-        groups.push(end..separators.len());
+        groups.push((end, separators.len()));
     } else {
-        groups.push(run);
+        groups.push((run.start, run.end));
         if let Some(next) = middle.checked_add(1) {
             slots.push(next);
-            groups.push(end..separators.len());
+            groups.push((end, separators.len()));
         }
     }
     let mut levels = 1;
-    for (at, group) in groups.into_iter().enumerate() {
+    for (at, (from, to)) in groups.into_iter().enumerate() {
+        let group = from..to;
         let child = if group.is_empty() {
             // One page: between two separators, or beside a run.
             (page + group.start) as u32
