@@ -208,9 +208,9 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
 }
 
 /// Chooses where the keys are, none of whose words holds a whole one: in pages, if neighbours often share the first
-/// 16 bytes in which keys differ, or if tails are longer than the key column; else in tails, or, where another
-/// section than the spine searches words, or columns are wanted, in tails or the key column, whichever is shorter.
-/// Then words have 8 or 16 bytes. Returns the mask, and for pages a sample of the keys.
+/// 16 bytes in which keys differ, unless another section than the spine searches words, or columns are wanted. Else
+/// words of 8 or 16 bytes mostly tell keys apart, which is faster than a page, and what they leave out is in tails or
+/// the key column, whichever is shorter. Returns the mask, and for pages a sample of the keys.
 fn choose(
     job: &Job<'_>,
     sorted: &Sorted<'_>,
@@ -251,7 +251,7 @@ fn choose(
     let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);
     let options = job.options;
     let searches_words = options.fast.is_some() || options.harmonia.is_some() || options.btree.is_some();
-    if !options.columns && !searches_words && (is_shared(&words[1]) || !tails_are_short) {
+    if !options.columns && !searches_words && is_shared(&words[1]) {
         return Ok((survey.mask(fixed, 4).without_tail(), Some(sample)));
     }
     Ok((if tails_are_short { mask } else { mask.without_tail() }, None))
