@@ -83,7 +83,7 @@ sections! {
     /// Byte keys by page.
     TEXT = "TEXT", "keys by page", "key", Required, TextParameters::FIELDS;
     /// From a byte key to its page.
-    TRIE = "TRIE", "trie of pages", "node", Skippable, TrieParameters::FIELDS;
+    TRIE = "TRIE", "trie of keys", "node", Skippable, TrieParameters::FIELDS;
     /// Value column.
     VALUES = "VALS", "value column", "value", ByContent, ColumnParameters::FIELDS;
     /// Codes of values that are stored once.
