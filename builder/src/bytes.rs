@@ -44,9 +44,7 @@ impl Coder {
     fn word(&self, key: &[u8]) -> u128 {
         match self {
             Self::Number => key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)),
-            Self::Mask(mask) => match mask.place(key, crate::hint::compress) {
-                Place::Word(word) | Place::Gap { word, .. } => word,
-            },
+            Self::Mask(mask) => word_of(mask, key),
         }
     }
 
@@ -55,6 +53,13 @@ impl Coder {
             Self::Number => true,
             Self::Mask(mask) => mask.is_lossless(),
         }
+    }
+}
+
+/// Returns the word of a byte key.
+fn word_of(mask: &Mask, key: &[u8]) -> u128 {
+    match mask.place(key, crate::hint::compress) {
+        Place::Word(word) | Place::Gap { word, .. } => word,
     }
 }
 
@@ -93,14 +98,14 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     }
     let (rows, sorted_input) = (gather.rows(), gather.is_sorted());
     let sorted = gather.finish(job.options.unique)?;
-    let (mut coder, mut pages) = (coder, None);
-    if let Coder::Mask(wide) = &coder
-        && !wide.is_lossless()
-    {
-        let (mask, sample) = choose(job, &sorted, &survey, fixed, wide)?;
-        coder = Coder::Mask(mask);
-        pages = sample.map(|sample| Pages::new(job, &sorted, sample, job.options.spine)).transpose()?;
-    }
+    let (coder, sample) = match coder {
+        Coder::Mask(mask) if !mask.is_lossless() => {
+            let (mask, sample) = choose(job, &sorted, &survey, fixed, mask)?;
+            (Coder::Mask(mask), sample)
+        }
+        coder => (coder, None),
+    };
+    let pages = sample.map(|sample| Pages::new(job, &sorted, sample, job.options.spine)).transpose()?;
     let word_bytes = match &coder {
         Coder::Number => schema.key_type.bytes(),
         Coder::Mask(mask) => mask.word_bytes(),
@@ -216,44 +221,40 @@ fn choose(
     sorted: &Sorted<'_>,
     survey: &Survey,
     fixed: Option<usize>,
-    wide: &Mask,
+    wide: Mask,
 ) -> Result<(Mask, Option<Sample>), BuildError> {
-    /// Words, and how many keys share theirs with the key before.
-    struct Words {
-        coder: Coder,
-        word: Option<u128>,
-        shared: u64,
-    }
-    let mut words = [survey.mask(fixed, 8), wide.clone()].map(|mask| Words {
-        coder: Coder::Mask(mask),
-        word: None,
-        shared: 0,
-    });
-    let (mut previous, mut count, mut key_bytes) = (Vec::new(), 0u64, 0u64);
+    let options = job.options;
+    let searches_words = options.fast.is_some() || options.harmonia.is_some() || options.btree.is_some();
+    let may_be_pages = !options.columns && !searches_words;
+    let narrow = survey.mask(fixed, 8);
+    // How many keys share the word of the key before, of 8 and of 16 bytes.
+    let (mut shared_narrow, mut shared_wide) = (0u64, 0u64);
+    let (mut previous, mut word, mut count, mut key_bytes) = (Vec::new(), None, 0u64, 0u64);
     let mut sample = Sample::default();
     sorted.each(&mut |key, _| {
-        for Words { coder, word, shared } in &mut words {
-            let this = coder.word(key);
-            *shared += u64::from(*word == Some(this) && previous != key);
-            *word = Some(this);
+        let this = word_of(&narrow, key);
+        if word == Some(this) && previous != key {
+            shared_narrow += 1;
+            // Longer words begin with the bits of shorter ones.
+            shared_wide += u64::from(may_be_pages && word_of(&wide, &previous) == word_of(&wide, key));
         }
         count += 1;
         key_bytes += key.len() as u64;
+        word = Some(this);
         previous.clear();
         previous.extend_from_slice(key);
-        sample.add(key);
+        if may_be_pages {
+            sample.add(key);
+        }
         Ok(())
     })?;
-    let is_shared = |words: &Words| words.shared > count / SHARED_WORDS;
-    let mask = if is_shared(&words[0]) { wide.clone() } else { survey.mask(fixed, 8) };
+    if shared_wide > count / SHARED_WORDS {
+        return Ok((survey.mask(fixed, 4).without_tail(), Some(sample)));
+    }
+    let mask = if shared_narrow > count / SHARED_WORDS { wide } else { narrow };
     let column = ColumnGeometry::of_elements(count, fixed.unwrap_or(0) as u64, key_bytes);
     let tails = mask.tail().and_then(|tail| ColumnGeometry::fixed(count, tail.bytes() as u64)?.bytes());
     let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);
-    let options = job.options;
-    let searches_words = options.fast.is_some() || options.harmonia.is_some() || options.btree.is_some();
-    if !options.columns && !searches_words && is_shared(&words[1]) {
-        return Ok((survey.mask(fixed, 4).without_tail(), Some(sample)));
-    }
     Ok((if tails_are_short { mask } else { mask.without_tail() }, None))
 }
 

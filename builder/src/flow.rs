@@ -130,7 +130,6 @@ fn write_all(
     let meta = meta(&schema, options)?;
     let folder = options.temp_dir.clone().unwrap_or_else(|| folder.to_owned());
     let spills = Spills { storage, folder: &folder };
-    let searches_words = true;
     let job = Job {
         options,
         watch,
@@ -140,7 +139,7 @@ fn write_all(
         descent,
         meta: &meta,
         mask: None,
-        searches_words,
+        searches_words: true,
     };
     if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         bytes::build(&job, source)

@@ -21,7 +21,7 @@ use crate::section::{
 use crate::short::{RUNS_MAX, Run, Short};
 use crate::spine::Encoding;
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
-use crate::text::TextGeometry;
+use crate::text::{SYMBOLS_BYTES, TextGeometry};
 use crate::trie::{PAGES_MAX, TrieGeometry};
 use crate::types::{KeyType, ValueType};
 
@@ -352,6 +352,16 @@ impl Header {
             inexact_lines,
             sections,
         })
+    }
+
+    /// Returns the pages of byte keys as elements of a column, and its place, if keys are stored so.
+    #[must_use]
+    pub fn pages(&self) -> Option<ColumnPlace> {
+        let place = |(offset, shape): (u64, TextGeometry)| ColumnPlace {
+            offset: offset + SYMBOLS_BYTES as u64,
+            shape: shape.column(),
+        };
+        self.text.map(place)
     }
 
     /// Reports whether the file states that all keys are different.

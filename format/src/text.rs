@@ -9,6 +9,8 @@
 //! is above all keys that share more than `d`, and below all that share less: only those that share exactly `d`
 //! are compared, and of those only the ones whose next byte is the query's.
 
+use crate::chunk::load;
+use crate::column::ColumnGeometry;
 pub use crate::column::GUARD_BYTES;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Parameters, TextParameters};
@@ -44,6 +46,11 @@ pub const WIDE: u8 = 1;
 /// Bit of a page's flags: what follows the first byte is not coded.
 pub const PLAIN: u8 = 2;
 
+/// Most codes of a rest that is decoded on the stack, so that a key takes no more memory than its bytes.
+const SHORT: usize = 32;
+/// What these codes stand for, and the bytes that are written beyond it.
+const SHORT_BYTES: usize = (SHORT + 1) * SYMBOL_BYTES_MAX;
+
 /// Keys of a page after the head.
 const FOLLOWERS: usize = PAGE_KEYS - 1;
 
@@ -70,7 +77,7 @@ impl Symbols {
         for (code, symbol) in symbols.into_iter().take(SYMBOLS_MAX).enumerate() {
             let bytes = &symbol[..symbol.len().min(SYMBOL_BYTES_MAX)];
             this.lengths[code] = bytes.len() as u8;
-            this.words[code] = load(bytes, 0);
+            this.words[code] = low_first(bytes, 0);
         }
         this
     }
@@ -83,7 +90,7 @@ impl Symbols {
             let length = bytes[code].min(SYMBOL_BYTES_MAX as u8);
             this.lengths[code] = length;
             let symbol = &bytes[256 + code * SYMBOL_BYTES_MAX..][..length.into()];
-            this.words[code] = load(symbol, 0);
+            this.words[code] = low_first(symbol, 0);
         }
         this
     }
@@ -106,6 +113,21 @@ impl Symbols {
         (self.words[code].to_le_bytes(), self.lengths[code].into())
     }
 
+    /// Returns what the codes at `next` stand for: a word of its bytes, and their number; and passes over them. An
+    /// escape without a byte after it ends the codes.
+    #[inline(always)]
+    fn next(&self, codes: &[u8], next: &mut usize) -> Option<(u64, usize)> {
+        let code = *codes.get(*next)?;
+        *next += 1;
+        if code == ESCAPE {
+            let byte = *codes.get(*next)?;
+            *next += 1;
+            return Some((byte.into(), 1));
+        }
+        let code = usize::from(code);
+        Some((self.words[code], self.lengths[code].into()))
+    }
+
     /// Appends what codes stand for, at most `limit` bytes. O(codes).
     #[inline]
     pub fn decode(&self, codes: &[u8], limit: usize, out: &mut Vec<u8>) {
@@ -115,36 +137,45 @@ impl Symbols {
         out.resize(start + most + SYMBOL_BYTES_MAX, 0);
         let room = &mut out[start..];
         let (mut at, mut next) = (0, 0);
-        while let (Some(&code), true) = (codes.get(next), at < most) {
-            next += 1;
-            let (bytes, length) = if code == ESCAPE {
-                let byte = codes.get(next).copied().map_or((0, 0), |byte| (u64::from(byte), 1));
-                next += 1;
-                byte
-            } else {
-                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]))
-            };
+        while at < most
+            && let Some((word, length)) = self.next(codes, &mut next)
+        {
             if let Some(to) = room[at..].first_chunk_mut() {
-                *to = bytes.to_le_bytes();
+                *to = word.to_le_bytes();
             }
             at += length;
         }
         out.truncate(start + at.min(most));
     }
 
+    /// Writes what up to [`SHORT`] codes stand for, and returns its length. O(codes).
+    #[inline]
+    fn decode_short(&self, codes: &[u8], room: &mut [u8; SHORT_BYTES]) -> usize {
+        let (mut at, mut codes) = (0, codes.iter());
+        while let Some(&code) = codes.next() {
+            let (word, length) = match code {
+                ESCAPE => match codes.next() {
+                    Some(&byte) => (byte.into(), 1),
+                    None => break,
+                },
+                code => (self.words[usize::from(code)], self.lengths[usize::from(code)].into()),
+            };
+            // Eight bytes are written for each symbol, of which the next one overwrites those that are too many.
+            if let Some(to) = room[at..].first_chunk_mut() {
+                *to = word.to_le_bytes();
+            }
+            at = (at + length).min(SHORT_BYTES);
+        }
+        at
+    }
+
     /// Reports whether codes stand for this text. O(codes), without a branch a symbol.
     #[inline]
     #[must_use]
     pub fn is_text(&self, codes: &[u8], text: &[u8]) -> bool {
-        let (mut at, mut different) = (0, 0);
-        let mut codes = codes.iter();
-        while let Some(&code) = codes.next() {
-            let (symbol, length) = if code == ESCAPE {
-                (codes.next().copied().unwrap_or_default().into(), 1)
-            } else {
-                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]))
-            };
-            different |= (symbol ^ load(text, at)).wrapping_shl(64 - 8 * length as u32);
+        let (mut at, mut different, mut next) = (0, 0, 0);
+        while let Some((symbol, length)) = self.next(codes, &mut next) {
+            different |= (symbol ^ low_first(text, at)).wrapping_shl(64 - 8 * length as u32);
             at += length;
         }
         different == 0 && at == text.len()
@@ -155,21 +186,8 @@ impl Symbols {
     #[must_use]
     pub fn compare(&self, codes: &[u8], text: &[u8]) -> Ordering {
         let (mut at, mut next) = (0, 0);
-        while let Some(&code) = codes.get(next) {
-            next += 1;
-            if code == ESCAPE {
-                let Some(&byte) = codes.get(next) else { break };
-                next += 1;
-                match text.get(at) {
-                    Some(&asked) if asked == byte => at += 1,
-                    Some(&asked) => return byte.cmp(&asked),
-                    None => return Ordering::Greater,
-                }
-                continue;
-            }
-            let (symbol, length) =
-                (self.words[usize::from(code)], usize::from(self.lengths[usize::from(code)]));
-            let different = (symbol ^ load(text, at)) & ones(length);
+        while let Some((symbol, length)) = self.next(codes, &mut next) {
+            let different = (symbol ^ low_first(text, at)) & ones(length);
             if different != 0 {
                 let first = at + different.trailing_zeros() as usize / 8;
                 let byte = (symbol >> (8 * (first - at))) as u8;
@@ -195,19 +213,8 @@ fn ones(bytes: usize) -> u64 {
 
 /// Returns eight bytes from `at` on, the first one least significant, zero beyond the end.
 #[inline(always)]
-pub(crate) fn load(text: &[u8], at: usize) -> u64 {
-    if let Some(bytes) = text.get(at..).and_then(<[u8]>::first_chunk) {
-        return u64::from_le_bytes(*bytes);
-    }
-    // The last eight bytes, less those before `at`.
-    if let (Some(last), true) = (text.last_chunk(), at < text.len()) {
-        return u64::from_le_bytes(*last) >> (8 * (at + 8 - text.len()));
-    }
-    let mut bytes = [0; 8];
-    for (to, &byte) in bytes.iter_mut().zip(text.get(at..).unwrap_or_default()) {
-        *to = byte;
-    }
-    u64::from_le_bytes(bytes)
+fn low_first(text: &[u8], at: usize) -> u64 {
+    load(text, at).swap_bytes()
 }
 
 /// Returns the number of leading bytes that two texts share.
@@ -219,7 +226,7 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
     while at < length {
         let different = load(a, at) ^ load(b, at);
         if different != 0 {
-            return (at + different.trailing_zeros() as usize / 8).min(length);
+            return (at + different.leading_zeros() as usize / 8).min(length);
         }
         at += 8;
     }
@@ -241,11 +248,11 @@ pub fn differ(a: &[u8], b: &[u8]) -> Option<usize> {
 /// Returns the fingerprint of a key: eight bits of its last 24 bytes and its length. O(1).
 #[inline]
 #[must_use]
-pub fn print(key: &[u8]) -> u8 {
+pub fn fingerprint(key: &[u8]) -> u8 {
     let word = |back: usize| match key.len().checked_sub(back) {
-        Some(at) => load(key, at),
+        Some(at) => low_first(key, at),
         // What is left at the beginning.
-        None => load(&key[..(key.len() + 8).saturating_sub(back)], 0),
+        None => low_first(&key[..(key.len() + 8).saturating_sub(back)], 0),
     };
     let sum = word(8)
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -296,6 +303,18 @@ impl TextGeometry {
     #[must_use]
     pub fn place_at(self, page: u64) -> u64 {
         SYMBOLS_BYTES as u64 + page * self.place_bytes
+    }
+
+    /// Returns the pages as elements of a column that begins with their places, after the symbols.
+    #[must_use]
+    pub fn column(self) -> ColumnGeometry {
+        ColumnGeometry {
+            element_bytes: 0,
+            offset_bytes: self.place_bytes,
+            elements: self.pages,
+            data_bytes: self.data_bytes,
+            data_at: self.pages_at - SYMBOLS_BYTES as u64,
+        }
     }
 
     /// Returns the number of keys of a page.
@@ -471,18 +490,28 @@ impl<'a> Page<'a> {
         if slot == 0 || slot >= self.keys {
             out.extend_from_slice(if slot == 0 { self.head } else { &[] });
         } else {
-            let (shared, rest) = (self.shared(slot), self.rest_at(slot, codes_at));
-            let most = rest.map_or(0, |(_, codes)| codes.len().saturating_mul(SYMBOL_BYTES_MAX));
-            out.reserve(shared.saturating_add(most).min(limit) + 2 * SYMBOL_BYTES_MAX);
-            out.extend_from_slice(&self.head[..shared]);
+            let shared = &self.head[..self.shared(slot)];
             next = codes_at;
-            if let Some((first, codes)) = rest {
-                next += codes.len();
-                out.push(first);
-                if self.is(PLAIN) {
-                    out.extend_from_slice(codes);
-                } else {
-                    symbols.decode(codes, end.saturating_sub(out.len()), out);
+            match self.rest_at(slot, codes_at) {
+                None => out.extend_from_slice(shared),
+                Some((first, codes)) => {
+                    next += codes.len();
+                    let mut room = [0; SHORT_BYTES];
+                    let (plain, long) = match codes {
+                        _ if self.is(PLAIN) => (codes, &[][..]),
+                        codes if codes.len() > SHORT => (&[][..], codes),
+                        codes => {
+                            let length = symbols.decode_short(codes, &mut room);
+                            (&room[..length], &[][..])
+                        }
+                    };
+                    out.reserve(shared.len() + 1 + plain.len());
+                    out.extend_from_slice(shared);
+                    out.push(first);
+                    out.extend_from_slice(plain);
+                    if !long.is_empty() {
+                        symbols.decode(long, end.saturating_sub(out.len()), out);
+                    }
                 }
             }
         }
@@ -667,7 +696,7 @@ pub fn pack<'k>(
     out.resize(start + if is_wide { HEAD_AT_WIDE } else { HEAD_AT }, 0);
     let page = &mut out[start..];
     for (to, key) in page[PRINTS_AT..].iter_mut().zip(keys) {
-        *to = print(key);
+        *to = fingerprint(key);
     }
     page[SHARED_AT..][..FOLLOWERS].copy_from_slice(&shares);
     for (number, (&length, rest)) in lengths.iter().zip(rests).enumerate() {

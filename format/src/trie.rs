@@ -187,7 +187,7 @@ impl View<'_> {
 #[inline]
 #[must_use]
 pub fn slice(text: &[u8], at: usize) -> u64 {
-    crate::text::load(text, at).swap_bytes()
+    crate::chunk::load(text, at)
 }
 
 /// Size of the section.

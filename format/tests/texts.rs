@@ -4,7 +4,7 @@
 use pleach_format::section::{Parameters, TextParameters, TrieParameters};
 use pleach_format::text::{
     ESCAPE, HEAD_AT, HEAD_AT_WIDE, PAGE_KEYS, PLAIN, PRINTS_AT, Page, SHARED_MAX, SYMBOLS_BYTES, SYMBOLS_MAX,
-    Slot, Symbols, TextGeometry, WIDE, common, pack, print,
+    Slot, Symbols, TextGeometry, WIDE, common, fingerprint, pack,
 };
 use pleach_format::trie::{
     Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, NODES_MAX, Node, SLOTS_MAX, TrieGeometry, View, slice,
@@ -24,20 +24,7 @@ fn symbols() -> Symbols {
 
 /// Codes of the longest symbols, one after the other.
 fn code(text: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < text.len() {
-        let fits = |it: &(usize, &&[u8])| text[at..].starts_with(it.1);
-        match SYMBOLS.iter().enumerate().filter(fits).max_by_key(|it| it.1.len()) {
-            Some((code, symbol)) => {
-                out.push(code as u8);
-                at += symbol.len();
-            }
-            None => {
-                out.extend([ESCAPE, text[at]]);
-                at += 1;
-            }
-        }
-    }
+    pleach_kit::pages::greedy(&SYMBOLS, text, out);
 }
 
 /// What codes stand for, one code after the other.
@@ -150,16 +137,19 @@ fn check(random: &mut Random, keys: &Keys, bytes: &[u8]) {
             assert!(narrow.from <= below && below <= narrow.to && narrow.to <= keys.len(), "{narrow:?}");
         }
         let first = Some(below).filter(|_| found);
-        assert_eq!(page.get(&symbols, print(&query), &query), first, "{query:?} among {keys:?}");
+        assert_eq!(page.get(&symbols, fingerprint(&query), &query), first, "{query:?} among {keys:?}");
         for (slot, key) in keys.iter().enumerate() {
             assert_eq!(page.is_key(&symbols, slot, &query), *key == query, "{slot}: {query:?}, {keys:?}");
             // No key with this fingerprint is passed over; the first one named has it.
-            let candidate = page.candidate(print(&query), slot);
+            let candidate = page.candidate(fingerprint(&query), slot);
             let passed = &keys[slot..candidate];
-            assert!(passed.iter().all(|key| print(key) != print(&query)), "{candidate} {keys:?}");
+            assert!(passed.iter().all(|key| fingerprint(key) != fingerprint(&query)), "{candidate} {keys:?}");
         }
-        let first = page.candidate(print(&query), 0);
-        assert!(keys.get(first).is_none_or(|key| print(key) == print(&query)), "{first} {keys:?}");
+        let first = page.candidate(fingerprint(&query), 0);
+        assert!(
+            keys.get(first).is_none_or(|key| fingerprint(key) == fingerprint(&query)),
+            "{first} {keys:?}"
+        );
     }
 }
 
@@ -217,7 +207,7 @@ fn pages_have_the_bytes_of_their_keys() {
     // One key is its own head.
     let bytes = packed(&vec![b"abc".to_vec()]);
     assert_eq!((&bytes[..5], &bytes[HEAD_AT..]), (&[3, 0, 3, 0, PLAIN][..], &b"abc"[..]));
-    assert_eq!(bytes[PRINTS_AT], print(b"abc"));
+    assert_eq!(bytes[PRINTS_AT], fingerprint(b"abc"));
     assert!(bytes[PRINTS_AT + 1..HEAD_AT].iter().all(|&byte| byte == 0));
     // An empty page is one without keys.
     assert_eq!(packed(&vec![vec![]]).len(), HEAD_AT);
@@ -348,9 +338,9 @@ fn any_bytes_are_a_page() {
         for query in queries {
             let found = page.find(&symbols, &query);
             assert!(found.slot <= page.keys() && found.common <= query.len());
-            let candidate = page.candidate(print(&query), random.below(17) as usize);
+            let candidate = page.candidate(fingerprint(&query), random.below(17) as usize);
             assert!(candidate <= page.keys());
-            assert!(page.get(&symbols, print(&query), &query).is_none_or(|slot| slot < page.keys()));
+            assert!(page.get(&symbols, fingerprint(&query), &query).is_none_or(|slot| slot < page.keys()));
             for slot in 0..PAGE_KEYS {
                 let _ = page.is_key(&symbols, slot, &query);
             }
@@ -384,11 +374,11 @@ fn words_of_texts_are_those_of_their_bytes() {
             .zip(factors)
             .fold(0u64, |sum, (back, factor)| sum.wrapping_add(part(back).wrapping_mul(factor)));
         let sum = sum.wrapping_add((one.len() as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        assert_eq!(u64::from(print(&one)), sum >> 56, "{one:?}");
+        assert_eq!(u64::from(fingerprint(&one)), sum >> 56, "{one:?}");
         // Only the last 24 bytes and the length count.
         if let Some(byte) = one.len().checked_sub(25).and_then(|at| one.get_mut(at)) {
             *byte ^= 0xFF;
-            assert_eq!(u64::from(print(&one)), sum >> 56);
+            assert_eq!(u64::from(fingerprint(&one)), sum >> 56);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Check, Code, ReadAt, number};
 use pleach_format::Header;
 use pleach_format::text::{
     ESCAPE, FIRST_AT, GUARD_BYTES, HEAD_AT, HEAD_AT_WIDE, LENGTHS_AT, PAGE_KEYS, PLAIN, PRINTS_AT, Page,
-    SHARED_AT, SHARED_MAX, SYMBOLS_BYTES, Symbols, TextGeometry, WIDE, common, print,
+    SHARED_AT, SHARED_MAX, SYMBOLS_BYTES, Symbols, TextGeometry, WIDE, common, fingerprint,
 };
 use rayon::prelude::*;
 use std::io;
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
             if slot > 0 {
                 self.check_rest(slot - 1, base, &key)?;
             }
-            let (at, expected) = (PRINTS_AT + slot, print(&key));
+            let (at, expected) = (PRINTS_AT + slot, fingerprint(&key));
             if bytes[at] != expected {
                 return broken(at..at + 1, expected, bytes[at], "a fingerprint must be that of its key");
             }

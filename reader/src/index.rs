@@ -545,14 +545,7 @@ impl Index {
         let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.options.verify, self.isa);
         let header = &self.header;
         match (self.structure(), header.fast, &header.harmonia, &header.btree) {
-            _ if header.text.is_some() => {
-                let _ = match header.trie {
-                    Some((_, trie)) => write!(text, "trie, {} nodes, {} levels > ", trie.nodes, trie.levels),
-                    None => write!(text, "bisection > "),
-                };
-                let pages = header.text.map_or(0, |(_, shape)| shape.pages);
-                let _ = write!(text, "{pages} pages of {PAGE_KEYS} keys > ");
-            }
+            _ if header.text.is_some() => text.push_str(&self.describe_pages()),
             (Structure::Fast, Some((_, shape)), ..) => {
                 let Geometry { d_k, d_l, d_p, .. } = shape.geometry;
                 let (form, bytes) = (shape.form.name(), shape.bytes);
@@ -580,6 +573,16 @@ impl Index {
             self.header.geometry.tuples_per_line()
         );
         text
+    }
+
+    /// Describes the search of byte keys by page.
+    fn describe_pages(&self) -> String {
+        let way = match self.header.trie {
+            Some((_, trie)) => format!("trie, {} nodes, {} levels", trie.nodes, trie.levels),
+            None => "bisection".to_owned(),
+        };
+        let pages = self.header.text.map_or(0, |(_, shape)| shape.pages);
+        format!("{way} > {pages} pages of {PAGE_KEYS} keys > ")
     }
 
     /// Returns all bytes of the file, unverified. For measurements and for tools that know the format; use

@@ -54,7 +54,8 @@ impl<'a> Rest<'a> {
     /// as the index is.
     pub(crate) fn compare(&self, rank: u64, query: &[u8]) -> Result<Option<Ordering>, ReadError> {
         match self {
-            Self::Nothing => Ok(Some(Ordering::Equal)),
+            // Keys by page are searched by page: see `Texts`.
+            Self::Nothing | Self::Texts(_) => Ok(Some(Ordering::Equal)),
             Self::Tails(tail, tails) => {
                 let there = tails.get_in_place(rank)?;
                 let order = there.map(|_| crate::arch::compare_tail(tail, tails.guarded(rank), query));
@@ -67,7 +68,6 @@ impl<'a> Rest<'a> {
                 keys.check_mapping()?;
                 Ok(order)
             }
-            Self::Texts(texts) => texts.compare(rank, query),
         }
     }
 
@@ -75,15 +75,13 @@ impl<'a> Rest<'a> {
     #[inline(always)]
     pub(crate) fn compare_unverified(&self, rank: u64, query: &[u8]) -> Ordering {
         match self {
-            Self::Nothing => Ordering::Equal,
+            Self::Nothing | Self::Texts(_) => Ordering::Equal,
             Self::Tails(tail, tails) => crate::arch::compare_tail(tail, tails.guarded(rank), query),
             Self::Keys(keys) => {
                 let key = keys.at(rank);
                 // Usually they are equal, and equality is found faster than order.
                 if key == query { Ordering::Equal } else { key.cmp(query) }
             }
-            // Searched by page: see `Texts`.
-            Self::Texts(_) => Ordering::Equal,
         }
     }
 

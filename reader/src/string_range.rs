@@ -25,8 +25,6 @@ pub struct StringRange<'a, V: Value> {
     words: Tuples<'a, V>,
     /// The page of the next key from the front, if keys are stored so.
     cursor: Option<Cursor<'a>>,
-    /// Room for a key while it is decoded: the key itself gets no more memory than it needs.
-    room: Vec<u8>,
     front: u64,
     back: u64,
 }
@@ -49,7 +47,7 @@ impl<'a, V: Value> StringRange<'a, V> {
         words: Tuples<'a, V>,
         ranks: std::ops::Range<u64>,
     ) -> Self {
-        Self { mask, rest, words, cursor: None, room: Vec::new(), front: ranks.start, back: ranks.end }
+        Self { mask, rest, words, cursor: None, front: ranks.start, back: ranks.end }
     }
 
     /// Returns the number of tuples that remain.
@@ -62,11 +60,7 @@ impl<'a, V: Value> StringRange<'a, V> {
         let (word, value) = tuple?;
         let mut key = Vec::new();
         match self.rest.texts() {
-            Some(texts) => {
-                self.room.clear();
-                texts.next_key(&mut self.cursor, rank, &mut self.room)?;
-                key.extend_from_slice(&self.room);
-            }
+            Some(texts) => texts.next_key(&mut self.cursor, rank, &mut key)?,
             None => self.rest.key(self.mask, rank, word, &mut key)?,
         }
         Ok((key, value))

@@ -20,6 +20,7 @@ pub(crate) mod base;
 mod changes;
 pub(crate) mod compact;
 mod copying;
+mod elements;
 pub(crate) mod generations;
 mod pages;
 mod passing;

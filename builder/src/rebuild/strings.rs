@@ -6,6 +6,7 @@
 
 use super::base::{Base, Blocks, Window};
 use super::changes::{Effects, push_element};
+use super::elements::Elements;
 use super::pages::PageKeys;
 use crate::error::BuildError;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
@@ -14,82 +15,12 @@ use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::section::Tag;
 use pleach_format::tail::TAIL_GUARD_BYTES;
-use pleach_format::view::ColumnPlace;
 use std::ops::Range;
 
 /// Tuples per window.
 const WINDOW_TUPLES: u64 = 1 << 12;
 /// Bytes of keys and values per chunk.
 const CHUNK_BYTES: usize = 4 << 20;
-
-/// A column of the base, with the bytes that the ranks of a window need.
-struct Elements<'a> {
-    blocks: Blocks<'a>,
-    place: ColumnPlace,
-    data: Option<Window>,
-    /// First rank of the window, and the place of each of its elements in the data, if known.
-    first: u64,
-    places: Vec<Option<Range<u64>>>,
-    /// End of the last known element before the window.
-    end: u64,
-}
-
-impl<'a> Elements<'a> {
-    fn new(base: &'a Base, tag: Tag, place: Option<ColumnPlace>) -> Result<Option<Self>, BuildError> {
-        let Some((place, blocks)) = place.zip(base.section(tag)?) else { return Ok(None) };
-        Ok(Some(Self { blocks, place, data: None, first: 0, places: Vec::new(), end: 0 }))
-    }
-
-    /// Finds the places of the elements of these ranks. An element that begins before the end of an earlier
-    /// one has no place: forged offsets could expand a few bytes over and over.
-    fn find(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
-        self.places.clear();
-        if self.place.shape.element_bytes > 0 {
-            let fixed = |rank| self.place.fixed_element(rank).map(|(start, end)| start..end);
-            self.places.extend(ranks.clone().map(fixed));
-            return Ok(());
-        }
-        let width = self.place.shape.offset_bytes;
-        let offsets = self.blocks.window(ranks.start * width, (ranks.end - ranks.start + 1) * width)?;
-        for rank in ranks.clone() {
-            let place = offsets.get(rank * width, 2 * width).and_then(|pair| {
-                let offset = |bytes: &[u8]| {
-                    bytes.iter().rev().fold(0u64, |offset, &byte| offset << 8 | u64::from(byte))
-                };
-                let (start, end) = (offset(&pair[..width as usize]), offset(&pair[width as usize..]));
-                (self.end <= start && start <= end && end <= self.place.shape.data_bytes)
-                    .then_some(start..end)
-            });
-            self.end = place.as_ref().map_or(self.end, |place| place.end);
-            self.places.push(place);
-        }
-        Ok(())
-    }
-
-    fn load(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
-        self.first = ranks.start;
-        self.find(ranks)?;
-        let mut known = self.places.iter().flatten();
-        let first = known.next();
-        let last = known.next_back().or(first);
-        self.data = match (first, last) {
-            (Some(first), Some(last)) => {
-                let at = self.place.shape.data_at + first.start;
-                Some(self.blocks.window(at, last.end - first.start)?)
-            }
-            _ => None,
-        };
-        Ok(())
-    }
-
-    fn get(&self, rank: u64) -> Option<&[u8]> {
-        let range = self.places.get((rank - self.first) as usize)?.clone()?;
-        if range.is_empty() {
-            return Some(&[]);
-        }
-        self.data.as_ref()?.get(self.place.shape.data_at + range.start, range.end - range.start)
-    }
-}
 
 /// Merge of a base with effects; without effects it yields the tuples of the base.
 pub(crate) struct ByteMerge<'a> {

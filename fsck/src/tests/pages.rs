@@ -9,7 +9,7 @@ use pleach_format::section::{Parameters, Tag};
 use pleach_format::superblock::{Superblock, bytes_prefix};
 use pleach_format::text::{
     ESCAPE, FIRST_AT, HEAD_AT, LENGTHS_AT, PAGE_KEYS, PLAIN, PRINTS_AT, Page, SHARED_AT, SYMBOLS_BYTES,
-    Symbols, TextGeometry, WIDE, pack, print,
+    Symbols, TextGeometry, WIDE, fingerprint, pack,
 };
 use pleach_format::trie::{Child, NODE_BYTES, Node, SLOTS_MAX, TrieGeometry, View, slice};
 use pleach_format::view::line_parameters;
@@ -28,20 +28,7 @@ const SYMBOLS: [&[u8]; 9] =
 
 /// Codes of the longest symbols, one after the other.
 fn code(text: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < text.len() {
-        let fits = |it: &(usize, &&[u8])| text[at..].starts_with(it.1);
-        match SYMBOLS.iter().enumerate().filter(fits).max_by_key(|it| it.1.len()) {
-            Some((code, symbol)) => {
-                out.push(code as u8);
-                at += symbol.len();
-            }
-            None => {
-                out.extend([ESCAPE, text[at]]);
-                at += 1;
-            }
-        }
-    }
+    pleach_kit::pages::greedy(&SYMBOLS, text, out);
 }
 
 /// A byte of a key, and zeros behind its end.
@@ -385,7 +372,7 @@ fn pages_of_other_forms_are_refused() {
     let codes = vec![0u8; 9000];
     let mut page = vec![2, 0, 1, 0, WIDE];
     page.resize(81, 0);
-    page[PRINTS_AT] = print(b"ba");
+    page[PRINTS_AT] = fingerprint(b"ba");
     page[FIRST_AT] = b'c';
     page[LENGTHS_AT..LENGTHS_AT + 2].copy_from_slice(&9001u16.to_le_bytes());
     page.extend(b"ba");

@@ -8,7 +8,7 @@ use super::{Landing, Texts};
 use crate::arch::prefetch;
 use crate::error::ReadError;
 use pleach_format::key::Bits;
-use pleach_format::text::{HEAD_AT, Narrow, PAGE_KEYS, Slot, print};
+use pleach_format::text::{HEAD_AT, Narrow, PAGE_KEYS, Slot, fingerprint};
 use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, View, slice};
 
 /// Queries of a group.
@@ -66,9 +66,7 @@ impl<'a> Texts<'a> {
                 prefetch(query.as_ptr());
                 prefetch(query.as_ptr().wrapping_add(query.len().saturating_sub(1)));
             }
-            if !self.nodes.is_empty() {
-                self.land(&mut group);
-            }
+            self.land(&mut group);
             self.arrive(&mut group)?;
             let steps = self.look::<EXACT>(&group);
             for (at, step) in steps.into_iter().enumerate().take(group.count) {
@@ -83,7 +81,6 @@ impl<'a> Texts<'a> {
     fn land(&self, group: &mut Group<'_>) {
         let mut active: [u8; GROUP] = std::array::from_fn(|at| at as u8);
         let (mut nodes, mut passed, mut left) = ([0u32; GROUP], [0usize; GROUP], group.count);
-        let everything = Landing { first: 0, more: u32::MAX, prefix: 0, is_first: true };
         for level in 0..=LEVELS_MAX {
             let mut kept = 0;
             for number in 0..left {
@@ -91,8 +88,7 @@ impl<'a> Texts<'a> {
                 let node = match self.nodes.get(nodes[at] as usize) {
                     Some(node) if level < LEVELS_MAX => View(node),
                     _ => {
-                        // Forged: all pages.
-                        group.landings[at] = self.landing(0, everything.more, 0, true);
+                        group.landings[at] = self.everywhere();
                         continue;
                     }
                 };
@@ -116,10 +112,9 @@ impl<'a> Texts<'a> {
                         kept += 1;
                     }
                     Child::Pages { first, more } => {
-                        let landing = self.landing(first, more, passed[at], is_first);
+                        let landing = self.landing(first.into(), more.into(), passed[at], is_first);
                         group.landings[at] = landing;
-                        let place = landing.first as usize * self.shape.place_bytes as usize;
-                        prefetch(self.places.as_ptr().wrapping_add(place));
+                        self.pages.prefetch_offset(landing.first);
                     }
                 }
             }
@@ -135,16 +130,15 @@ impl<'a> Texts<'a> {
         let rank = page * PAGE_KEYS as u64;
         self.prefetch_tuple(rank);
         self.prefetch_tuple(rank + PAGE_KEYS as u64 - 1);
-        let (start, end) = (self.place(page), self.place(page + 1));
-        for at in (start..end.min(start + LINES_MAX * LINE)).step_by(LINE) {
-            prefetch(self.pages.as_ptr().wrapping_add(at));
+        for line in self.pages.at(page).chunks(LINE).take(LINES_MAX) {
+            prefetch(line.as_ptr());
         }
     }
 
     /// Asks for the first lines of a page.
     #[inline(always)]
     fn prefetch_page(&self, page: u64) {
-        let address = self.pages.as_ptr().wrapping_add(self.place(page));
+        let address = self.pages.at(page).as_ptr();
         prefetch(address);
         prefetch(address.wrapping_add(LINE));
         prefetch(address.wrapping_add(2 * LINE));
@@ -152,18 +146,17 @@ impl<'a> Texts<'a> {
 
     /// Chooses one page of each landing, and asks for its lines.
     fn arrive(&self, group: &mut Group<'_>) -> Result<(), ReadError> {
-        let is_trie = !self.nodes.is_empty();
         for (landing, page) in group.landings.iter().zip(&mut group.pages).take(group.count) {
-            *page = landing.first.into();
-            if landing.more == 0 && is_trie {
+            *page = landing.first;
+            if landing.more == 0 {
                 self.prefetch_page(*page);
             } else {
-                (1..=u64::from(landing.more.min(MORE_MAX))).for_each(|more| self.prefetch_page(*page + more));
+                (1..=landing.more.min(MORE_MAX.into())).for_each(|more| self.prefetch_page(*page + more));
             }
         }
         for at in 0..group.count {
-            if group.landings[at].more > 0 || !is_trie {
-                let (page, is_next) = self.among(group.queries[at], &group.landings[at], None)?;
+            if group.landings[at].more > 0 {
+                let (page, is_next) = self.among(group.queries[at], &group.landings[at])?;
                 (group.pages[at], group.is_next[at]) = (page, is_next);
                 self.prefetch_page(page);
             }
@@ -179,7 +172,7 @@ impl<'a> Texts<'a> {
             }
             let (query, page) = (group.queries[at], self.page(group.pages[at]));
             let (step, slot) = if EXACT {
-                let slot = page.candidate(print(query), 0);
+                let slot = page.candidate(fingerprint(query), 0);
                 (Step::Candidate(slot), (slot < page.keys()).then_some(slot))
             } else {
                 match page.narrow(query) {
@@ -189,7 +182,7 @@ impl<'a> Texts<'a> {
             };
             if let Some(slot) = slot {
                 let codes = page.codes_at(slot.clamp(1, PAGE_KEYS - 1));
-                let address = self.pages.as_ptr().wrapping_add(self.place(group.pages[at]));
+                let address = self.pages.at(group.pages[at]).as_ptr();
                 // The first three lines are on their way.
                 if codes + LINE > 3 * LINE - HEAD_AT {
                     prefetch(address.wrapping_add(codes));
@@ -212,9 +205,6 @@ impl<'a> Texts<'a> {
         step: Step,
     ) -> Result<(u64, bool), ReadError> {
         let (query, landing, number) = (group.queries[at], &group.landings[at], group.pages[at]);
-        if self.shape.pages == 0 {
-            return Ok((0, false));
-        }
         let page = self.page(number);
         let slot = match step {
             Step::Slot(slot) => slot,
@@ -222,7 +212,7 @@ impl<'a> Texts<'a> {
             Step::Candidate(slot) => {
                 let mut slot = slot;
                 while slot < page.keys() && !page.is_key(self.symbols, slot, query) {
-                    slot = page.candidate(print(query), slot + 1);
+                    slot = page.candidate(fingerprint(query), slot + 1);
                 }
                 let found = slot < page.keys();
                 if found {
@@ -232,7 +222,7 @@ impl<'a> Texts<'a> {
                 Slot { slot: if group.is_next[at] { PAGE_KEYS } else { 0 }, found, common }
             }
         };
-        self.settle(query, landing, (number, group.is_next[at]), slot, None)
+        self.settle(query, landing, (number, group.is_next[at]), slot)
     }
 
     /// Asks for the line of a tuple.

@@ -9,10 +9,10 @@
 
 mod batch;
 
+use crate::column::Column;
 use crate::error::ReadError;
 use crate::index::Index;
-use crate::touched::Verified;
-use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, common, differ, print};
+use pleach_format::text::{PAGE_KEYS, Page, Slot, Symbols, TextGeometry, common, differ, fingerprint};
 use pleach_format::trie::{Child, LEVELS_MAX, MORE_MAX, NODE_BYTES, View, slice};
 use pleach_format::types::KEY_BYTES_MAX;
 use std::cmp::Ordering;
@@ -23,10 +23,7 @@ pub(crate) struct Texts<'a> {
     index: &'a Index,
     symbols: &'a Symbols,
     shape: TextGeometry,
-    /// Offset of the section.
-    offset: u64,
-    places: &'a [u8],
-    pages: &'a [u8],
+    pages: Column<'a>,
     nodes: &'a [[u8; NODE_BYTES]],
     nodes_offset: u64,
 }
@@ -34,9 +31,9 @@ pub(crate) struct Texts<'a> {
 /// Pages where a query belongs, as far as the bytes say that were looked at.
 #[derive(Clone, Copy, Default)]
 struct Landing {
-    first: u32,
+    first: u64,
     /// Number of pages after the first one.
-    more: u32,
+    more: u64,
     /// Bytes that the query must share with the keys of these pages.
     prefix: u32,
     /// True if they are under the first child of the last node.
@@ -58,58 +55,32 @@ type Parting = (usize, bool);
 impl<'a> Texts<'a> {
     /// Creates the view; `None` if the file does not have its keys in pages.
     pub(crate) fn new(index: &'a Index) -> Option<Self> {
-        let (offset, shape) = index.header().text?;
-        let bytes = index.bytes();
-        let part = |offset: u64, length: u64| {
-            bytes.get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(length).ok()?)
-        };
-        let places = part(offset + shape.place_at(0), (shape.pages + 1) * shape.place_bytes)?;
-        let pages = part(offset + shape.pages_at, shape.data_bytes)?;
+        let (_, shape) = index.header().text?;
+        let pages = Column::new(index, index.header().pages())?;
         let (nodes_offset, nodes) = match index.header().trie {
-            Some((offset, trie)) => (offset, part(offset, trie.bytes()?)?.as_chunks().0),
+            Some((offset, trie)) => {
+                let bytes = index.bytes().get(usize::try_from(offset).ok()?..)?;
+                (offset, bytes.get(..usize::try_from(trie.bytes()?).ok()?)?.as_chunks().0)
+            }
             None => (0, &[][..]),
         };
-        Some(Self { index, symbols: index.symbols()?, shape, offset, places, pages, nodes, nodes_offset })
-    }
-
-    #[inline(always)]
-    fn place(&self, page: u64) -> usize {
-        let (at, width) = (page * self.shape.place_bytes, self.shape.place_bytes);
-        let bytes = self.places.get(at as usize..).unwrap_or_default();
-        let place = match width {
-            4 => bytes.first_chunk().map_or(u64::MAX, |&four| u32::from_le_bytes(four).into()),
-            _ => bytes.first_chunk().map_or(u64::MAX, |&eight| u64::from_le_bytes(eight)),
-        };
-        usize::try_from(place).unwrap_or(usize::MAX).min(self.pages.len())
+        Some(Self { index, symbols: index.symbols()?, shape, pages, nodes, nodes_offset })
     }
 
     /// Returns a page, unverified; one without keys past the last.
     #[inline(always)]
     fn page(&self, number: u64) -> Page<'a> {
-        let (start, end) = (self.place(number), self.place(number + 1));
-        Page::new(self.pages.get(start..end).unwrap_or_default(), self.shape.keys_of(number))
+        Page::new(self.pages.at(number), self.shape.keys_of(number))
     }
 
     /// Returns a page, verified as the index is.
-    fn checked(&self, number: u64, verified: Option<&Verified<'_>>) -> Result<Page<'a>, ReadError> {
-        if let Some(verified) = verified {
-            let width = self.shape.place_bytes;
-            verified.check_range(self.offset + self.shape.place_at(number), 2 * width)?;
-            let (start, end) = (self.place(number), self.place(number + 1));
-            let bytes = end.saturating_sub(start) as u64;
-            verified.check_range(self.offset + self.shape.pages_at + start as u64, bytes)?;
-        }
-        Ok(self.page(number))
+    fn checked(&self, number: u64) -> Result<Page<'a>, ReadError> {
+        Ok(Page::new(self.pages.get_in_place(number)?.unwrap_or_default(), self.shape.keys_of(number)))
     }
 
     /// Appends the key at `rank`; nothing past the last one. Verified as the index is.
     pub(crate) fn key(&self, rank: u64, key: &mut Vec<u8>) -> Result<(), ReadError> {
-        let (page, slot) = (rank / PAGE_KEYS as u64, (rank % PAGE_KEYS as u64) as usize);
-        if page < self.shape.pages {
-            let page = self.checked(page, self.index.verified().as_ref())?;
-            page.key(self.symbols, slot, KEY_BYTES_MAX, key);
-        }
-        self.index.check_mapping()
+        self.next_key(&mut None, rank, key)
     }
 
     /// Does the same as [`Texts::key`], faster for the key after the one that was last read with this cursor.
@@ -125,7 +96,7 @@ impl<'a> Texts<'a> {
             Some(Cursor { page, rank: next, codes_at }) if next == rank && slot > 0 => (page, codes_at),
             _ if number >= self.shape.pages => return Ok(()),
             _ => {
-                let page = self.checked(number, self.index.verified().as_ref())?;
+                let page = self.checked(number)?;
                 (page, page.codes_at(slot.max(1)))
             }
         };
@@ -134,34 +105,27 @@ impl<'a> Texts<'a> {
         self.index.check_mapping()
     }
 
-    /// Compares the key at `rank` with a query; `None` past the end. Verified as the index is.
-    pub(crate) fn compare(&self, rank: u64, query: &[u8]) -> Result<Option<Ordering>, ReadError> {
-        let mut key = Vec::new();
-        self.key(rank, &mut key)?;
-        Ok((rank < self.shape.keys).then(|| key.as_slice().cmp(query)))
-    }
-
-    /// Returns the pages of forged nodes inside the file.
+    /// Returns the pages that a node names, as far as there are any: a forged one may name others.
     #[inline(always)]
-    fn landing(&self, first: u32, more: u32, prefix: usize, is_first: bool) -> Landing {
-        // There is a page, and fewer than 2^32 where there is a trie.
-        let last = self.shape.pages.saturating_sub(1).min(u32::MAX.into()) as u32;
+    fn landing(&self, first: u64, more: u64, prefix: usize, is_first: bool) -> Landing {
+        let last = self.shape.pages.saturating_sub(1);
         let first = first.min(last);
         Landing { first, more: more.min(last - first), prefix: prefix as u32, is_first }
     }
 
+    /// Returns all pages, to be bisected: without a trie, or in a forged one.
+    fn everywhere(&self) -> Landing {
+        self.landing(0, u64::MAX, 0, true)
+    }
+
     /// Goes down the trie. With a parting, to the page left or right of all keys under the topmost node that passed
-    /// over the byte in which the query parts from them.
-    fn descend(
-        &self,
-        query: &[u8],
-        parting: Option<Parting>,
-        verified: Option<&Verified<'_>>,
-    ) -> Result<Landing, ReadError> {
+    /// over the byte in which the query parts from them. Verified as the index is.
+    fn descend(&self, query: &[u8], parting: Option<Parting>) -> Result<Landing, ReadError> {
+        let verified = self.index.verified();
         let (mut at, mut passed, mut side) = (0usize, 0, None);
         for _ in 0..LEVELS_MAX {
             let Some(node) = self.nodes.get(at) else { break };
-            if let Some(verified) = verified {
+            if let Some(verified) = &verified {
                 let offset = self.nodes_offset + (at * NODE_BYTES) as u64;
                 verified.check_range(offset, NODE_BYTES as u64)?;
             }
@@ -173,51 +137,38 @@ impl<'a> Texts<'a> {
                     side = side.or(parting.filter(|(common, _)| passed > *common).map(|(_, right)| right));
                     let number = match side {
                         None => node.route(slice(query, passed)),
-                        Some(right) => {
-                            if right {
-                                node.slots()
-                            } else {
-                                0
-                            }
-                        }
+                        Some(true) => node.slots(),
+                        Some(false) => 0,
                     };
                     (node.child(number), number == 0)
                 }
             };
-            match (child, side) {
-                (Child::Node(next), _) => {
-                    // Children come later: a path ends.
-                    if next as usize <= at {
-                        break;
-                    }
+            let (first, more) = match child {
+                // Children come later: a path ends.
+                Child::Node(next) if next as usize <= at => break,
+                Child::Node(next) => {
                     at = next as usize;
+                    continue;
                 }
-                (Child::Pages { first, more }, None) => {
-                    return Ok(self.landing(first, more, passed, is_first));
-                }
-                (Child::Pages { first, .. }, Some(false)) => return Ok(self.landing(first, 0, 0, true)),
-                (Child::Pages { first, more }, Some(true)) => {
-                    return Ok(self.landing(first.saturating_add(more), 0, 0, true));
-                }
-            }
+                Child::Pages { first, more } => (first.into(), more.into()),
+            };
+            return Ok(match side {
+                None => self.landing(first, more, passed, is_first),
+                Some(true) => self.landing(first + more, 0, 0, true),
+                Some(false) => self.landing(first, 0, 0, true),
+            });
         }
-        Ok(Landing { first: 0, more: self.landing(0, u32::MAX, 0, true).more, prefix: 0, is_first: true })
+        Ok(self.everywhere())
     }
 
     /// Returns the last of the pages whose first key is below the query (the first page, if none is), and whether the
     /// first key of the page after it is the query. O(log).
-    fn among(
-        &self,
-        query: &[u8],
-        landing: &Landing,
-        verified: Option<&Verified<'_>>,
-    ) -> Result<(u64, bool), ReadError> {
-        let (mut low, mut high) = (u64::from(landing.first) + 1, u64::from(landing.first) + 1);
-        high += if self.nodes.is_empty() { self.shape.pages - 1 } else { landing.more.into() };
+    fn among(&self, query: &[u8], landing: &Landing) -> Result<(u64, bool), ReadError> {
+        let (mut low, mut high) = (landing.first + 1, landing.first + 1 + landing.more);
         let mut is_query = false;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.checked(middle, verified)?.head().cmp(query) {
+            match self.checked(middle)?.head().cmp(query) {
                 Ordering::Less => low = middle + 1,
                 order => {
                     is_query = order == Ordering::Equal;
@@ -234,13 +185,10 @@ impl<'a> Texts<'a> {
         if self.shape.pages == 0 {
             return Ok((0, false));
         }
-        let verified = self.index.verified();
-        let verified = verified.as_ref();
-        let landing =
-            if self.nodes.is_empty() { Landing::default() } else { self.descend(query, None, verified)? };
-        let (page, is_next) = self.among(query, &landing, verified)?;
-        let slot = self.checked(page, verified)?.find(self.symbols, query);
-        let found = self.settle(query, &landing, (page, is_next), slot, verified)?;
+        let landing = self.descend(query, None)?;
+        let (page, is_next) = self.among(query, &landing)?;
+        let slot = self.checked(page)?.find(self.symbols, query);
+        let found = self.settle(query, &landing, (page, is_next), slot)?;
         self.index.check_mapping()?;
         Ok(found)
     }
@@ -251,23 +199,20 @@ impl<'a> Texts<'a> {
         if self.shape.pages == 0 {
             return Ok(None);
         }
-        let verified = self.index.verified();
-        let verified = verified.as_ref();
-        let landing =
-            if self.nodes.is_empty() { Landing::default() } else { self.descend(query, None, verified)? };
-        if verified.is_none() {
+        let landing = self.descend(query, None)?;
+        if self.index.verified().is_none() {
             // All lines that may be read come at once.
-            let first = u64::from(landing.first);
-            (first..=first + u64::from(landing.more.min(MORE_MAX))).for_each(|page| self.prefetch_all(page));
+            let last = landing.first + landing.more.min(MORE_MAX.into());
+            (landing.first..=last).for_each(|page| self.prefetch_all(page));
         }
-        let (number, is_next) = self.among(query, &landing, verified)?;
-        let page = self.checked(number, verified)?;
-        let rank = match page.get(self.symbols, print(query), query) {
+        let (number, is_next) = self.among(query, &landing)?;
+        let page = self.checked(number)?;
+        let rank = match page.get(self.symbols, fingerprint(query), query) {
             Some(slot) => Some(number * PAGE_KEYS as u64 + slot as u64),
             None => {
                 let slot = if is_next { PAGE_KEYS } else { 0 };
                 let slot = Slot { slot, found: false, common: common(query, page.head()) };
-                let (rank, found) = self.settle(query, &landing, (number, is_next), slot, verified)?;
+                let (rank, found) = self.settle(query, &landing, (number, is_next), slot)?;
                 found.then_some(rank)
             }
         };
@@ -282,18 +227,17 @@ impl<'a> Texts<'a> {
         landing: &Landing,
         (page, is_next): (u64, bool),
         slot: Slot,
-        verified: Option<&Verified<'_>>,
     ) -> Result<(u64, bool), ReadError> {
         let rank = page * PAGE_KEYS as u64 + slot.slot as u64;
         if slot.found || is_next && slot.slot == PAGE_KEYS {
             return Ok((rank, true));
         }
-        match self.parting(query, landing, page, slot.common, verified)? {
+        match self.parting(query, landing, page, slot.common)? {
             None => Ok((rank, false)),
             Some(parting) => {
-                let landing = self.descend(query, Some(parting), verified)?;
-                let page = landing.first.into();
-                let slot = self.checked(page, verified)?.find(self.symbols, query);
+                let landing = self.descend(query, Some(parting))?;
+                let page = landing.first;
+                let slot = self.checked(page)?.find(self.symbols, query);
                 Ok((page * PAGE_KEYS as u64 + slot.slot as u64, slot.found))
             }
         }
@@ -308,15 +252,14 @@ impl<'a> Texts<'a> {
         landing: &Landing,
         page: u64,
         same: usize,
-        verified: Option<&Verified<'_>>,
     ) -> Result<Option<Parting>, ReadError> {
         let prefix = landing.prefix as usize;
         // The first key of the first page may be left of the node; that of the next one is not.
-        let is_left = page == u64::from(landing.first) && (landing.is_first || landing.more > 0);
+        let is_left = page == landing.first && (landing.is_first || landing.more > 0);
         if !is_left && same >= prefix || prefix == 0 {
             return Ok(None);
         }
-        let head = self.checked(page + u64::from(is_left), verified)?.head();
+        let head = self.checked(page + u64::from(is_left))?.head();
         // Zero bytes behind the shorter one are shared, too.
         let Some(same) = differ(query, head).filter(|same| *same < prefix) else { return Ok(None) };
         let byte = |text: &[u8]| text.get(same).copied().unwrap_or(0);

@@ -247,9 +247,16 @@ impl<'a> Relation<'a> {
                 // MASK.
                 (None, Some(mask)) => {
                     let most = each(u32::read(bytes(index, mask.offset(), 4)?).into());
-                    // A key has the bytes of a head and eight times its codes at most.
-                    let of_pages = pages_of(index, &ranks)?;
-                    of_pages.map_or(most, |(_, pages)| most.min((pages.end - pages.start).saturating_mul(16)))
+                    match header.pages() {
+                        None => most,
+                        Some(place) => {
+                            let pages = pages_of(&ranks);
+                            let (from, to) =
+                                (offset(index, place, pages.start)?, offset(index, place, pages.end)?);
+                            // A key has the bytes of a head and eight times its codes at most.
+                            most.min(to.saturating_sub(from).saturating_mul(PAGE_KEYS as u64))
+                        }
+                    }
                 }
                 (None, None) => 0,
             };
@@ -411,7 +418,7 @@ impl<'a> Relation<'a> {
         let keys = if index.key_type().is_bytes() {
             verify_column(index, Tag::TAIL, header.tails, ranks.clone())?;
             verify_column(index, Tag::KEYS, header.keys, ranks.clone())?;
-            verify_pages(index, &ranks)?;
+            verify_column(index, Tag::TEXT, header.pages(), pages_of(&ranks))?;
             byte_keys(index, ranks.clone())?
         } else {
             let geometry = header.geometry;
@@ -534,29 +541,9 @@ fn verify_column(
     verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
 }
 
-/// Returns the offset of TEXT, and which bytes of it are the pages of these ranks, if keys are stored so.
-fn pages_of(index: &Index, ranks: &Range<u64>) -> Result<Option<(u64, Range<u64>)>, RelationError> {
-    let Some((start, shape)) = index.header().text else { return Ok(None) };
-    let place = |page: u64| -> Result<u64, RelationError> {
-        let bytes = bytes(index, start + shape.place_at(page), shape.place_bytes)?;
-        let place = if shape.place_bytes == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) };
-        Ok(shape.pages_at + place.min(shape.data_bytes))
-    };
-    let pages = ranks.start / PAGE_KEYS as u64..ranks.end.div_ceil(PAGE_KEYS as u64);
-    let (from, to) = (place(pages.start)?, place(pages.end)?);
-    Ok(Some((start, from..to.max(from))))
-}
-
-/// Verifies the pages of keys of these ranks, and their places.
-fn verify_pages(index: &Index, ranks: &Range<u64>) -> Result<(), RelationError> {
-    let Some((start, shape)) = index.header().text else { return Ok(()) };
-    let pages = ranks.start / PAGE_KEYS as u64..ranks.end.div_ceil(PAGE_KEYS as u64);
-    let (from, to) = (shape.place_at(pages.start), shape.place_at(pages.end) + shape.place_bytes);
-    verify(index, Tag::TEXT, start + from, to - from)?;
-    match pages_of(index, ranks)? {
-        Some((start, bytes)) => verify(index, Tag::TEXT, start + bytes.start, bytes.end - bytes.start),
-        None => Ok(()),
-    }
+/// Returns the pages of keys that hold these ranks.
+fn pages_of(ranks: &Range<u64>) -> Range<u64> {
+    ranks.start / PAGE_KEYS as u64..ranks.end.div_ceil(PAGE_KEYS as u64)
 }
 
 /// Returns the offset of an element of a varying column, in its data.

@@ -67,7 +67,7 @@ pub fn keys(section: &[u8], count: usize, place_bytes: usize) -> Vec<Vec<u8>> {
 }
 
 /// The fingerprint of a key.
-fn print(key: &[u8]) -> u8 {
+fn fingerprint(key: &[u8]) -> u8 {
     let part = |from_end: usize| {
         let end = key.len().saturating_sub(from_end - 8);
         let start = key.len().saturating_sub(from_end).min(end);
@@ -91,7 +91,7 @@ fn page(keys: &[Vec<u8>]) -> Vec<u8> {
     bytes[2..4].copy_from_slice(&(base as u16).to_le_bytes());
     bytes[4] = if is_wide { 3 } else { 2 };
     for (at, key) in keys.iter().enumerate() {
-        bytes[5 + at] = print(key);
+        bytes[5 + at] = fingerprint(key);
     }
     for (at, (share, rest)) in shares.iter().zip(&rests).enumerate() {
         bytes[21 + at] = *share as u8;
@@ -221,4 +221,23 @@ fn node(separators: &[Separator], page: usize, nodes: &mut Vec<Vec<u8>>) -> u32 
         nodes[number][48 + 8 * at..][..8].copy_from_slice(&slot.to_le_bytes());
     }
     levels
+}
+
+/// Appends codes of a text: the longest of these symbols, one after the other, by their numbers, or an escape and a
+/// byte.
+pub fn greedy(symbols: &[&[u8]], text: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < text.len() {
+        let fits = |it: &(usize, &&[u8])| text[at..].starts_with(it.1);
+        match symbols.iter().enumerate().filter(fits).max_by_key(|it| it.1.len()) {
+            Some((code, symbol)) => {
+                out.push(code as u8);
+                at += symbol.len();
+            }
+            None => {
+                out.extend([255, text[at]]);
+                at += 1;
+            }
+        }
+    }
 }
