@@ -42,6 +42,8 @@ pub enum What {
     Next,
     /// A second copy of a generation, under a name not in use.
     Copy,
+    /// The same generation in the current format; it may be a kept one.
+    Upgrade,
     /// Anything else: a table, a report, a page.
     Table,
 }
@@ -72,6 +74,11 @@ impl Rules {
 
     fn of(what: What, inputs: Vec<PathBuf>) -> Self {
         Self { what, inputs, force: false }
+    }
+
+    /// Creates the rules for an upgrade.
+    pub(crate) fn upgrade() -> Self {
+        Self::of(What::Upgrade, Vec::new())
     }
 
     /// Creates the rules for the next generation.
@@ -153,7 +160,7 @@ impl Rules {
     ) -> Result<(), BuildError> {
         let refused = || Err(BuildError::OutputIsKept { path: target.to_owned() });
         let looking = |error| BuildError::io("looking for generations", target, error);
-        if self.what != What::Copy
+        if !matches!(self.what, What::Copy | What::Upgrade)
             && standing.is_ours()
             && let Some((name, _)) = held::parts(&place.name)
         {
@@ -482,7 +489,7 @@ impl<'a> Publication<'a> {
     fn check_again(&self) -> Result<(), BuildError> {
         self.rules.judged(self.storage, &self.target)?;
         // Replaced on a file system without locks, or by a process that ignores them.
-        if self.rules.what == What::Next
+        if matches!(self.rules.what, What::Next | What::Upgrade)
             && self
                 .storage
                 .identity(&self.target)

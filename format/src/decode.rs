@@ -9,7 +9,7 @@ use crate::section::{
 };
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
 use crate::types::{KeyType, ValueType};
-use crate::version::{DEVELOPMENT, MAGIC, reads};
+use crate::version::{MAGIC, reads};
 use zerocopy::FromBytes;
 
 /// A field as stored in the file.
@@ -59,13 +59,9 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
         unless(reads(major, minor), "not read by this program".into()),
     );
     put("version_minor", 2, minor.to_string(), None);
-    let mark = block.development.get();
-    put(
-        "development",
-        4,
-        mark.to_le_bytes().escape_ascii().to_string(),
-        unless(mark == DEVELOPMENT, "not the development mark".into()),
-    );
+    let mark = block.reserved_mark.get().to_le_bytes();
+    let mark_text = if mark == [0; 4] { "zero".to_owned() } else { mark.escape_ascii().to_string() };
+    put("reserved_mark", 4, mark_text, None);
     put("reader_features", 8, format!("{:#x}", block.reader_features), None);
     put("writer_features", 8, format!("{:#x}", block.writer_features), None);
     put("ignorable_features", 8, format!("{:#x}", block.ignorable_features), None);
@@ -180,7 +176,7 @@ mod tests {
         assert_eq!(at, (1 << 20) + SUPERBLOCK_BYTES as u64);
         let value = |name| fields.iter().find(|field| field.name == name).expect("a field").value.as_str();
         assert_eq!([value("key_type"), value("value_type"), value("builder")], ["u64", "f32", "pleach"]);
-        assert_eq!([value("min_key"), value("development"), value("reserved")], ["0102ab", "DEVL", "zero"]);
+        assert_eq!([value("min_key"), value("reserved_mark"), value("reserved")], ["0102ab", "zero", "zero"]);
         assert_eq!(value("max_key").len(), 128, "no more than is there");
         // Miri is slow.
         for length in (0..bytes.len()).step_by(if cfg!(miri) { 509 } else { 1 }) {
@@ -206,7 +202,6 @@ mod tests {
         };
         assert_eq!(damaged(|block| block.magic[1] = b'p'), "magic");
         assert_eq!(damaged(|block| block.version_major = 9.into()), "version_major");
-        assert_eq!(damaged(|block| block.development = 0.into()), "development");
         assert_eq!(damaged(|block| block.key_type = 99.into()), "key_type");
         assert_eq!(damaged(|block| block.value_type = 99.into()), "value_type");
         let mut bytes = sample().seal();

@@ -1,5 +1,6 @@
 //! Errors in the bytes of a file.
 
+use crate::version::UPGRADED;
 use core::fmt;
 
 /// The reason why bytes were rejected. Each message says where the fault is and what to do.
@@ -81,12 +82,15 @@ impl fmt::Display for FormatError {
             ),
             Self::Version { found, reads } => write!(
                 f,
-                "format version {}.{}, this program reads {}.{}: {}",
+                "format version {}.{}, this program reads {}.n: {}",
                 found.0,
                 found.1,
                 reads.0,
-                reads.1,
-                if found > reads { "use a newer program" } else { "build the file again" }
+                match *found {
+                    UPGRADED => "run `pleach upgrade` on it",
+                    found if found > *reads => "use a newer program",
+                    _ => "build the file again",
+                }
             ),
             Self::Feature { unknown } => {
                 write!(

@@ -90,6 +90,7 @@ pub mod tail;
 pub mod text;
 pub mod trie;
 pub mod types;
+pub mod upgrade;
 pub mod version;
 pub mod view;
 

@@ -3,7 +3,7 @@
 use crate::checksum::crc32;
 use crate::error::FormatError;
 use crate::types::{KeyType, ValueType};
-use crate::version::{self, DEVELOPMENT, MAGIC, VERSION_MAJOR, VERSION_MINOR};
+use crate::version::{self, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -22,8 +22,8 @@ pub struct Superblock {
     pub version_major: U16,
     /// Minor version.
     pub version_minor: U16,
-    /// [`DEVELOPMENT`] in every 0.n file.
-    pub development: U32,
+    /// Zero. Files of 0.n had a mark here.
+    pub reserved_mark: U32,
     /// Features a reader must know.
     pub reader_features: U64,
     /// Features a writer must know.
@@ -86,7 +86,6 @@ impl Superblock {
         block.magic = MAGIC;
         block.version_major = VERSION_MAJOR.into();
         block.version_minor = VERSION_MINOR.into();
-        block.development = DEVELOPMENT.into();
         block.key_type = key.code().into();
         block.value_type = value.code().into();
         block.key_bytes = U32::new(key.bytes() as u32);
@@ -114,15 +113,11 @@ impl Superblock {
         bytes
     }
 
-    /// Checks and reads the superblock in `bytes`, which begins at `offset` in its file.
-    ///
-    /// The checks come in this order: magic, CRC, version, features. So a flipped bit in the version is
-    /// reported as damage, never as a newer version.
+    /// Reads the superblock in `bytes`, which begins at `offset` in its file and may be of any version.
     ///
     /// # Errors
-    /// [`FormatError::Foreign`], [`FormatError::Truncated`] (fewer than 4 KiB), [`FormatError::Checksum`],
-    /// [`FormatError::Version`] or [`FormatError::Feature`], for the first of these checks that fails.
-    pub fn decode(bytes: &[u8], offset: u64) -> Result<Self, FormatError> {
+    /// [`FormatError::Foreign`], [`FormatError::Truncated`] (fewer than 4 KiB) or [`FormatError::Checksum`].
+    pub fn sealed(bytes: &[u8], offset: u64) -> Result<Self, FormatError> {
         let ours = bytes.len().min(MAGIC.len());
         if bytes[..ours] != MAGIC[..ours] {
             return Err(FormatError::Foreign);
@@ -138,6 +133,19 @@ impl Superblock {
             let expected = block.crc.get();
             return Err(FormatError::Checksum { what: "superblock", offset, expected, found });
         }
+        Ok(block)
+    }
+
+    /// Checks and reads the superblock in `bytes`, which begins at `offset` in its file.
+    ///
+    /// The checks come in this order: magic, CRC, version, features. So a flipped bit in the version is
+    /// reported as damage, never as a newer version.
+    ///
+    /// # Errors
+    /// [`FormatError::Foreign`], [`FormatError::Truncated`] (fewer than 4 KiB), [`FormatError::Checksum`],
+    /// [`FormatError::Version`] or [`FormatError::Feature`], for the first of these checks that fails.
+    pub fn decode(bytes: &[u8], offset: u64) -> Result<Self, FormatError> {
+        let block = Self::sealed(bytes, offset)?;
         let version = (block.version_major.get(), block.version_minor.get());
         if !version::reads(version.0, version.1) {
             return Err(FormatError::Version { found: version, reads: (VERSION_MAJOR, VERSION_MINOR) });

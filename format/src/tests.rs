@@ -324,7 +324,19 @@ fn every_bit_of_a_superblock_counts() {
     }
     let mut newer = Superblock::new(KeyType::U64, ValueType::F32);
     newer.version_minor = (version::VERSION_MINOR + 1).into();
-    assert!(matches!(Superblock::decode(&newer.seal(), 0), Err(FormatError::Version { .. })));
+    assert!(Superblock::decode(&newer.seal(), 0).is_ok(), "a later minor version can be read");
+    for (major, advice) in [(version::VERSION_MAJOR + 1, "use a newer program"), (0, "build the file again")]
+    {
+        newer.version_major = major.into();
+        let refused = Superblock::decode(&newer.seal(), 0).expect_err("another major version");
+        assert!(
+            matches!(refused, FormatError::Version { .. }) && refused.to_string().ends_with(advice),
+            "{refused}"
+        );
+    }
+    newer.version_minor = version::UPGRADED.1.into();
+    let refused = Superblock::decode(&newer.seal(), 0).expect_err("0.13").to_string();
+    assert_eq!(refused, "format version 0.13, this program reads 1.n: run `pleach upgrade` on it");
     let mut feature = Superblock::new(KeyType::U64, ValueType::F32);
     feature.reader_features = 4.into();
     assert_eq!(Superblock::decode(&feature.seal(), 0), Err(FormatError::Feature { unknown: 4 }));

@@ -18,7 +18,7 @@ use std::path::Path;
 /// A golden file of this version.
 fn golden(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
-    let path = folder.join(format!("v0.{}/{name}.pleach", version::VERSION_MINOR));
+    let path = folder.join(format!("v{}.{}/{name}.pleach", version::VERSION_MAJOR, version::VERSION_MINOR));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

@@ -8,7 +8,7 @@ use pleach_format::section::{
     entry_offset,
 };
 use pleach_format::superblock::Superblock;
-use pleach_format::version::DEVELOPMENT;
+use pleach_format::version::VERSION_MINOR;
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_format::{Header, offset_in};
 use std::io;
@@ -24,22 +24,17 @@ impl<R: ReadAt> Check<'_, R> {
 
     fn check_superblock(&self, header: &Header) {
         let block = &header.superblock;
-        if block.development.get() != DEVELOPMENT {
-            let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
-            let text = "a 0.n file carries the development mark";
-            let at = offset_in!(Superblock, development);
-            self.rule(Code::Header, "superblock", at, 4, wanted.escape_ascii(), found.escape_ascii(), text);
-        }
-        if block.reserved.iter().any(|&byte| byte != 0) {
-            self.rule(
-                Code::Header,
-                "superblock",
-                offset_in!(Superblock, reserved),
-                block.reserved.len() as u64,
-                "zero",
-                "other bytes",
-                "reserved bytes must be zero",
-            );
+        // A later minor version may use them.
+        if block.version_minor.get() <= VERSION_MINOR {
+            let mark = block.reserved_mark.get().to_le_bytes();
+            let reserved = [
+                (offset_in!(Superblock, reserved_mark), &mark[..]),
+                (offset_in!(Superblock, reserved), &block.reserved[..]),
+            ];
+            for (at, bytes) in reserved.into_iter().filter(|(_, bytes)| bytes.iter().any(|&byte| byte != 0)) {
+                let (length, text) = (bytes.len() as u64, "reserved bytes must be zero");
+                self.rule(Code::Header, "superblock", at, length, "zero", "other bytes", text);
+            }
         }
         if block.generation.get() <= 1 && block.lineage != [0; 16] {
             let text = "a first generation comes from no other";

@@ -11,7 +11,7 @@
 import os as _os
 
 from ._build import Built, Compacted, Rebuilt, build, compact, rebuild
-from ._care import Generation, Report, contain_sigbus, export, fsck, generations, rollback
+from ._care import Generation, Report, contain_sigbus, export, fsck, generations, rollback, upgrade
 from ._index import Index, Live
 from ._index import open_index as open
 from ._relation import difference, intersect, join, product, project, reduce, select, union
@@ -90,4 +90,5 @@ __all__ = [
     "rollback",
     "select",
     "union",
+    "upgrade",
 ]

@@ -64,6 +64,15 @@ def rollback(path: Path, generation: int | None = None, *, keep: int | None = No
     return _native.rollback(os.fspath(path), generation, {"keep": keep, "force": force})[1]
 
 
+def upgrade(path: Path) -> None:
+    """Gives a file of format 0.13, the last before 1.0, and its kept generations the form of this version.
+
+    Tuples, sections and generation stay. Every block is verified, and the file is replaced in one step. A file of
+    this version stays as it is. Raises `DamagedError` for a damaged file, and for one of another version.
+    """
+    _native.execute(["upgrade", "--", os.fspath(path)])
+
+
 def export(source: Any, path: Path, *, format: str | None = None, force: bool = False) -> None:
     """Writes the tuples of an index or a file as a table, in the order of keys: complete or not at all.
 

@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -55,6 +56,22 @@ def test_refused_changes_leave_the_file(path):
     with pytest.raises(pl.BuildError):
         pl.rollback(path, 77)
     assert path.read_bytes() == before
+
+
+def test_upgrade(path, tmp_path):
+    before = path.read_bytes()
+    pl.upgrade(path)
+    assert path.read_bytes() == before, "it is of this version"
+    old = pathlib.Path(__file__).parents[2] / "tests/data/v0.13/u64_u32.pleach"
+    copy = tmp_path / "old.pleach"
+    copy.write_bytes(old.read_bytes())
+    with pytest.raises(pl.DamagedError, match="pleach upgrade"):
+        pl.open(copy)
+    pl.upgrade(copy)
+    assert len(pl.open(copy)) > 0 and pl.fsck(copy).is_clean
+    copy.write_bytes(old.read_bytes()[:-1])
+    with pytest.raises(pl.DamagedError):
+        pl.upgrade(copy)
 
 
 def test_compact(path, tmp_path):

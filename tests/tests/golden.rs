@@ -1,7 +1,7 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.13/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v1.0/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
@@ -244,7 +244,7 @@ fn composite_and_approximate_keys() {
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.13").join(name)
+    data("v1.0").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -252,7 +252,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.13")).expect("a folder");
+        fs::create_dir_all(data("v1.0")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

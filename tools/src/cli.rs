@@ -106,6 +106,9 @@ pub enum Command {
     /// Make an old generation of a file current again
     #[command(long_about = help::ROLLBACK, after_help = help::ROLLBACK_EXAMPLES)]
     Rollback(RollbackArgs),
+    /// Give files of the last format before this one the form of this one
+    #[command(long_about = help::UPGRADE, after_help = help::UPGRADE_EXAMPLES)]
+    Upgrade(UpgradeArgs),
     /// Merge several files into one
     #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
     Compact(CompactArgs),
@@ -621,6 +624,14 @@ pub struct RollbackArgs {
     /// Replace FILE even if it is not a Pleach file
     #[arg(long)]
     pub force: bool,
+}
+
+/// Arguments of `upgrade`.
+#[derive(Clone, Debug, Args)]
+pub struct UpgradeArgs {
+    /// Files to upgrade, each in its place
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// Arguments of `demo`.

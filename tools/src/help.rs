@@ -191,6 +191,17 @@ Examples:
   pleach rollback users.pleach                  to the newest kept generation
   pleach rollback users.pleach 3";
 
+pub const UPGRADE: &str = "\
+Gives files of format 0.13, the last before 1.0, the form of this version. Kept generations of a \
+file are upgraded, too. Tuples, sections, generation and file id stay; only the superblock changes. \
+Every block is verified when it is copied, and each file is replaced in one step. Files of this \
+version stay as they are. Files of older versions must be built again.";
+
+pub const UPGRADE_EXAMPLES: &str = "\
+Examples:
+  pleach upgrade users.pleach
+  pleach upgrade data/*.pleach";
+
 pub const COMPACT: &str = "\
 Merges files of the same types into one, in one pass over each file. For equal keys, the tuples \
 of an earlier file come first, and --unique selects one of them. Every block is verified when it \

@@ -169,6 +169,7 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         Command::Rebuild(args) => cmd::rebuild::run(args, global),
         Command::Generations(args) => cmd::generations::run(args, global),
         Command::Rollback(args) => cmd::rollback::run(args, global),
+        Command::Upgrade(args) => cmd::upgrade::run(args, global),
         Command::Compact(args) => cmd::compact::run(args, global),
         Command::Select(args) => cmd::relation::select(args, global),
         Command::Project(args) => cmd::relation::project(args, global),

@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "compact A B -o X --salvage",
     "generations A",
     "rollback A",
+    "upgrade A",
     "select A --where rank<9",
     "select A --where rank<9 -o X",
     "project A --columns key,value -o Y",
@@ -298,7 +299,7 @@ impl Pair {
             words.get(at + 1).map(PathBuf::from)
         };
         match words[0].as_str() {
-            "rebuild" | "rollback" => Some(words[1].clone().into()),
+            "rebuild" | "rollback" | "upgrade" => Some(words[1].clone().into()),
             "fsck" => after("--salvage"),
             _ => after("-o"),
         }
@@ -350,8 +351,8 @@ impl Pair {
         // The target of a link is replaced.
         let replaced =
             output.as_ref().map(|output| fs::read_link(folder.join(output)).unwrap_or(output.clone()));
-        let is_rebuilt =
-            matches!(words[0].as_str(), "rebuild" | "rollback") || words.iter().any(|word| word == "--keep");
+        let is_rebuilt = matches!(words[0].as_str(), "rebuild" | "rollback" | "upgrade")
+            || words.iter().any(|word| word == "--keep");
         let may_change = |name: &PathBuf| {
             let is_output = replaced.as_ref().is_some_and(|output| output == name);
             let is_named = |at: usize| at > 0 && ["-o", "--salvage"].contains(&words[at - 1].as_str());

@@ -14,6 +14,8 @@ use pleach_format::interval::Ends;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
+use pleach_format::upgrade::upgraded;
+use pleach_format::version::WRITER_FEATURES;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
 use pleach_format::{FormatError, Header, Meaning};
 use std::ops::Range;
@@ -57,6 +59,13 @@ impl Base {
         let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
         read(&mut head, 0)?;
         let mut header = Header::parse(&head, bytes);
+        if let Ok(header) = &header {
+            let unknown = header.superblock.writer_features.get() & !WRITER_FEATURES;
+            if unknown != 0 && !salvage {
+                let source = FormatError::Feature { unknown };
+                return Err(BuildError::Base { path: path.to_owned(), source });
+            }
+        }
         if header.is_err() && salvage && bytes >= FILE_BYTES_MIN {
             let mut closing = [0; CLOSING_BYTES];
             read(&mut closing, bytes - CLOSING_BYTES as u64)?;
@@ -66,6 +75,17 @@ impl Base {
         }
         let header = header.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
         Ok(Self { file, path: path.to_owned(), header, salvage, lost: Mutex::default() })
+    }
+
+    /// Opens a file of the version before this one as if it were of this one: what is read has a head that the
+    /// file does not have.
+    pub(crate) fn older(storage: &dyn Storage, path: &Path) -> Result<Self, BuildError> {
+        let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
+        let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
+        file.read_exact_at(&mut head, 0).map_err(|error| BuildError::io("reading", path, error))?;
+        let header = upgraded(&head).and_then(|head| Header::parse(&head, bytes));
+        let header = header.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
+        Ok(Self { file, path: path.to_owned(), header, salvage: false, lost: Mutex::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {

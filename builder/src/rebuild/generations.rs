@@ -24,7 +24,7 @@ use std::time::SystemTime;
 
 /// Returns the numbers in names of generations of `target`, ascending, whatever the files are. O(entries of
 /// the folder).
-fn numbers(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn numbers(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
     let Some(name) = target.file_name() else { return Ok(Vec::new()) };
     let folder = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -11,6 +11,7 @@
 //! generations.rs  which generations are kept, removed and listed
 //! passing.rs      errors that pass through a source
 //! rollback.rs     a kept generation becomes the current one again
+//! upgrade.rs      the same generation in the current format
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
 //! sections are made anew as in any build, so the new file is the one that a build of its tuples would give.
@@ -28,6 +29,7 @@ mod patch;
 mod rollback;
 mod stored;
 mod strings;
+mod upgrade;
 mod words;
 
 pub use crate::held::kept_path;
@@ -35,6 +37,7 @@ pub use changes::Applied;
 pub use compact::{CompactOptions, Compacted, compact};
 pub use generations::{Generation, State, generations};
 pub use rollback::{RollbackOptions, RolledBack, rollback, rollback_with_storage};
+pub use upgrade::{Upgraded, upgrade, upgrade_with_storage};
 
 use crate::error::BuildError;
 use crate::flow;

@@ -7,6 +7,7 @@ pub mod mutate;
 pub mod naive;
 pub mod pages;
 
+use pleach_format::version::{VERSION_MAJOR, VERSION_MINOR};
 use std::path::{Path, PathBuf};
 
 /// Returns true if the long form of the tests is requested (`PLEACH_TESTS=long`): loops that are
@@ -32,8 +33,13 @@ pub fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
+/// The folder of the golden files of this version.
+pub fn folder() -> String {
+    format!("v{VERSION_MAJOR}.{VERSION_MINOR}")
+}
+
 /// The golden files of this version, with their names.
 pub fn golden() -> Vec<(String, Vec<u8>)> {
     let read = |path: PathBuf| (path.display().to_string(), std::fs::read(&path).expect("readable"));
-    files(&format!("v0.{}", pleach_format::version::VERSION_MINOR)).into_iter().map(read).collect()
+    files(&folder()).into_iter().map(read).collect()
 }

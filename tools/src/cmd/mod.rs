@@ -19,3 +19,4 @@ pub mod relation;
 pub mod rollback;
 mod salvage;
 pub mod tune;
+pub mod upgrade;
