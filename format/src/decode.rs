@@ -19,7 +19,7 @@ pub struct Field {
     pub offset: u64,
     /// Length in bytes.
     pub length: u64,
-    /// Name, as in `docs/FORMAT.md`.
+    /// Name, as in `spec/FORMAT.md`.
     pub name: String,
     /// Its value, as text.
     pub value: String,

@@ -27,7 +27,7 @@
 //!
 //! The crate contains the layout arithmetic shared by the builder, the reader and the tools, and a checked
 //! [`view`] of a file's bytes: superblock, section table, sums, tuple iteration and a scalar descent. It does
-//! no I/O, has no `unsafe` code, and never reads outside the slices that it is given. `docs/FORMAT.md` is the
+//! no I/O, has no `unsafe` code, and never reads outside the slices that it is given. `spec/FORMAT.md` is the
 //! normative description.
 #![forbid(unsafe_code)]
 

@@ -48,7 +48,7 @@ fn parse(bytes: &[u8]) -> Result<Header, FormatError> {
     Header::parse(&bytes[..bytes.len().min(HEAD_BYTES)], bytes.len() as u64)
 }
 
-/// Encoded keys and value bits, read from the lines as FORMAT.md has them.
+/// Encoded keys and value bits, read from the lines as spec/FORMAT.md has them.
 fn tuples(bytes: &[u8], header: &Header) -> Vec<(u128, u64)> {
     let (key, value) = (header.geometry.key_bytes, header.geometry.value_bytes);
     let n = 64 / (key + value);

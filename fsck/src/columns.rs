@@ -21,7 +21,7 @@ use std::ops::Range;
 const PIECE_TUPLES: u64 = sized(1 << 12, 16);
 /// Maximum bytes of these tuples, if there is more than one.
 const PIECE_BYTES: u64 = sized(1 << 22, 64);
-/// Maximum bytes of a key: FORMAT.md, section 3.
+/// Maximum bytes of a key: spec/FORMAT.md, section 7.
 const KEY_BYTES_MAX: u64 = super::text::KEY_BYTES_MAX as u64;
 
 /// Function that finds the place of a column.

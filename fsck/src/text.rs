@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// Maximum bytes of a key: FORMAT.md, section 3.
+/// Maximum bytes of a key: spec/FORMAT.md, section 7.
 pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Number of pages whose places are read at once.

@@ -248,7 +248,7 @@ impl GpuTable<'_> {
 
     /// Queues a batch on a stream: finds the tuples near the `count` keys in `queries`, an array of the file's key
     /// type, and writes them to `buffers`. All buffers are on the device, and the call does not wait, but for what
-    /// [`GpuTable::prepare_near`] makes. Byte keys are passed as words, see `docs/FORMAT.md` section 4.
+    /// [`GpuTable::prepare_near`] makes. Byte keys are passed as words, see `spec/FORMAT.md` section 7.
     ///
     /// # Errors
     /// [`GpuError::Buffer`] if a buffer is too short, [`GpuError::Ranks`] if the ranks need 8 bytes, the errors of

@@ -361,7 +361,7 @@ impl<'a> GpuTable<'a> {
 
     /// Queues a batch on a stream: searches the `count` keys in `queries`, an array of the file's key type,
     /// and writes to `answers`. All buffers are on the device, and the call does not wait. Byte keys are
-    /// passed as words, see `docs/FORMAT.md` section 4.
+    /// passed as words, see `spec/FORMAT.md` section 7.
     ///
     /// # Errors
     /// [`GpuError::Buffer`] if a buffer is too short, [`GpuError::Ranks`] if the ranks need 8 bytes, the

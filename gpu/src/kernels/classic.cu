@@ -1,4 +1,4 @@
-// Builds the classic tree of docs/FORMAT.md, section 11, full form, from a column of sorted keys on the device.
+// Builds the classic tree of spec/FORMAT.md, section 18, full form, from a column of sorted keys on the device.
 //
 // Every slot of the tree takes one key, found by arithmetic. Slots behind the last key take all ones, and so do the
 // free ones of a padded tree: there is one for each line of a group, behind the group's lines, but none among lines of

@@ -6,7 +6,7 @@
 // is not asks the bit of their common ancestor, which a table names, and leaves the child in shared memory.
 // `fast_ballot` counts the bits instead. Each half-warp has SIMULTANEOUS queries on the way (S of section 5.2.3).
 //
-// The tree is that of docs/FORMAT.md, section 11, full form, packed or padded, lines of at most four levels; for
+// The tree is that of spec/FORMAT.md, section 18, full form, packed or padded, lines of at most four levels; for
 // `fast_paper` lines are single blocks. Lines may be shallow, but one table of ancestors holds for all: if nodes have
 // numbers from 1 on, the leaf behind that of lane j has j + 2, and without its low zeros and the one above them that is
 // the ancestor's. On its way a search is the number of a line, clamped at each depth to the last one that exists.

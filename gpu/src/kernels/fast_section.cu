@@ -1,4 +1,4 @@
-// Searches a FAST section as it lies in the file, of any form and geometry (docs/FORMAT.md, section 11).
+// Searches a FAST section as it lies in the file, of any form and geometry (spec/FORMAT.md, section 18).
 //
 // A thread takes one query down. At each level of pages it finds its page by arithmetic or, in a compressed tree, by
 // the page's record, which says how the query becomes a word of the page. In a page it goes from line to line, in a

@@ -1,5 +1,5 @@
 //! Classic trees of every kind, with queries: a slow builder that computes every slot from the geometry makes
-//! them, so that a search shares only FORMAT.md with it.
+//! them, so that a search shares only spec/FORMAT.md with it.
 
 use crate::is_long;
 use pleach_format::classic::paged::{Form, PageRecord, Paged, Prefix};

@@ -1,4 +1,4 @@
-//! A second, slow builder, written from `docs/FORMAT.md`: one buffer, no streaming, recursion.
+//! A second, slow builder, written from `spec/FORMAT.md`: one buffer, no streaming, recursion.
 //!
 //! It shares with the product only the constants, the CRC and [`spine::encode`]'s choice of base and
 //! shift (which the format leaves to the builder). What the product writes must equal it byte for

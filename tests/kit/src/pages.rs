@@ -1,5 +1,5 @@
-//! A second reader and writer of TEXT and TRIE, written from `docs/FORMAT.md`, sections 8: slow, and without the
-//! product's modules for pages and nodes.
+//! A second reader and writer of TEXT and TRIE, written from sections 14 and 15 of `spec/FORMAT.md`: slow, and without
+//! the product's modules for pages and nodes.
 //!
 //! The writer chooses otherwise than the product: no symbols, plain pages, and a trie that parts by the middle
 //! separator. What it writes must be clean and answer alike.
