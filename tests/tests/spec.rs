@@ -314,8 +314,11 @@ fn examples_of_words() {
     let place = |query: &str| mask.place(query.as_bytes(), Chunk::compress);
     for key in keys {
         let Place::Word(word) = place(key) else { panic!("{key} has no word") };
-        assert!(table(&["key", "byte 1, bit 0"]).iter().any(|row| row[0] == format!("`{key}`")
-            && row[5] == word.to_string()));
+        assert!(
+            table(&["key", "byte 1, bit 0"])
+                .iter()
+                .any(|row| row[0] == format!("`{key}`") && row[5] == word.to_string())
+        );
     }
     for row in table(&["query", "word", "side"]) {
         let (word, side) = match place(row[0].trim_matches('`')) {
@@ -329,11 +332,8 @@ fn examples_of_words() {
 #[test]
 fn examples_of_lines_and_pages() {
     let key = |rank: u128| if rank == 8 { (7 << 100) + 1 } else { rank << 100 };
-    let border = |line: u128| Border {
-        last: key(2 * line + 1),
-        first: key(2 * line + 2),
-        second: key(2 * line + 4),
-    };
+    let border =
+        |line: u128| Border { last: key(2 * line + 1), first: key(2 * line + 2), second: key(2 * line + 4) };
     let mut line = [0; LINE_BYTES];
     let cost = spine::encode(Encoding::Delta8, &(0..8).map(border).collect::<Vec<_>>(), &mut line);
     assert_eq!((cost.flagged, spine::delta_header::<u128>(&line)), (1, (1 << 100, 96, spine::INEXACT)));

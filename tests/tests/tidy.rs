@@ -612,9 +612,8 @@ fn module_of(path: &str, from: &str, files: &BTreeMap<String, String>) -> Option
 }
 
 /// Documents that do not keep the widths yet.
-const WIDE_DOCUMENTS: [(&str, &str); 1] = [
-    ("docs/DESIGN.md", "its notes are moved to docs/lab/ or rewritten with the standard"),
-];
+const WIDE_DOCUMENTS: [(&str, &str); 1] =
+    [("docs/DESIGN.md", "its notes are moved to docs/lab/ or rewritten with the standard")];
 
 #[test]
 fn documents_are_narrow_and_their_paragraphs_short() {
