@@ -197,6 +197,22 @@ fn tags_of_meta() {
     assert_eq!(rows.iter().map(|row| number(&row[0])).collect::<Vec<_>>(), written);
 }
 
+/// Logical types without arguments are known, and have the key type that their row says.
+#[test]
+fn logical_types() {
+    let mut count = 0;
+    for row in table(&["logical type", "key type", "value type"]) {
+        for name in row[0].split('`').skip(1).step_by(2).filter(|name| !name.contains(['(', '<'])) {
+            let words = Logical::of_meta(name).key_words().unwrap_or_else(|| panic!("{name} is unknown"));
+            // Booleans are values and fields only.
+            let wanted = if name == "Boolean" { "none" } else { words.as_str() };
+            assert_eq!(row[1], wanted, "{name}");
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "{count} types");
+}
+
 /// Numbers in the table of limits, without the commas.
 #[test]
 fn limits() {
