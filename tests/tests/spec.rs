@@ -95,7 +95,7 @@ fn superblock() {
         table_offset table_bytes sections table_crc min_key_len max_key_len min_key max_key builder lineage
         reserved crc)
     .to_vec();
-    fields.insert(3, ("reserved0", 20));
+    fields.insert(3, ("reserved_mark", 20));
     check_map("## 5. The superblock", &fields, SUPERBLOCK_BYTES);
     let magic: Vec<String> = MAGIC.iter().map(|byte| format!("{byte:02X}")).collect();
     assert!(SPEC.contains(&magic.join(" ")), "the magic is in the document");
