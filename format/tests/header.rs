@@ -508,7 +508,7 @@ fn damage_is_told_from_what_is_not_ours() {
     };
     assert!(!damage(|bytes| bytes[3] ^= 1));
     assert!(!damage(|bytes| {
-        put(bytes, 18, 2, 999);
+        put(bytes, 16, 2, 999);
         reseal_head(bytes);
     }));
     assert!(!damage(|bytes| {

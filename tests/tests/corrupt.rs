@@ -11,7 +11,7 @@ use pleach_builder::{BuildOptions, build_bytes};
 use pleach_format::meta::Meta;
 use pleach_format::section::{ENTRY_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::Encoding;
-use pleach_format::version::VERSION_MINOR;
+use pleach_format::version::VERSION_MAJOR;
 use pleach_format::view::HEAD_BYTES;
 use pleach_format::{Bits, Word};
 use pleach_tests::generate::{Random, Shape, mix};
@@ -793,9 +793,8 @@ fn newer_foreign_and_stumps_are_told_apart() {
         reseal_head(&mut bytes);
         bytes
     };
-    let minor = u64::from(VERSION_MINOR);
-    let others =
-        [(16, 2, 1), (18, 2, minor - 1), (18, 2, minor + 1), (18, 2, 0xFFFF), (24, 8, 2), (24, 8, 1 << 63)];
+    let major = u64::from(VERSION_MAJOR);
+    let others = [(16, 2, major - 1), (16, 2, major + 1), (16, 2, 0xFFFF), (24, 8, 2), (24, 8, 1 << 63)];
     for (at, width, value) in others {
         let bytes = changed(at, width, value);
         let report = check_bytes(&bytes);
@@ -807,6 +806,18 @@ fn newer_foreign_and_stumps_are_told_apart() {
         put(&mut bytes, at, width, value);
         assert_eq!(check_bytes(&bytes).verdict, Verdict::Damaged, "byte {at}");
     }
+    // What a later minor version adds can be skipped: its reserved bytes are not looked at.
+    let mut later = changed(18, 2, 1);
+    assert_eq!(check_bytes(&later).verdict, Verdict::Clean);
+    for at in [20, 312, 4088] {
+        put(&mut later, at, 4, 7);
+    }
+    put(&mut later, 40, 8, 1 << 63);
+    reseal_head(&mut later);
+    assert_eq!(check_bytes(&later).verdict, Verdict::Clean);
+    put(&mut later, 18, 2, 0);
+    reseal_head(&mut later);
+    assert_eq!(check_bytes(&later).verdict, Verdict::Damaged, "reserved bytes of 1.0");
     for foreign in [&b"PAR1 and so on"[..], &[0; 5000], &[0xFF; 20_000], b"\x89PNG\r\n\x1a\n", b"a", &[0]] {
         assert_eq!(check_bytes(foreign).verdict, Verdict::Foreign, "{foreign:?}");
     }
