@@ -515,4 +515,3 @@ export function checkApproximate(header, meta, meaning) {
   }
 }
 
-export { numberOfBytes };
