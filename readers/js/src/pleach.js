@@ -13,7 +13,7 @@ import { Search, viewOf, wordAt } from './search.js';
 import { SYMBOLS_BYTES, TEXT_PAGE_KEYS } from './shape.js';
 import { sourceOf } from './source.js';
 import { Symbols, TextPage } from './text.js';
-import { decodeNumber, encodeNumber, readValue } from './types.js';
+import { decodeNumber, encodeNumber, floatText, readValue } from './types.js';
 
 /** Bytes that are read at first: the head, and the first block of META. */
 const FIRST_BYTES = 16384;
@@ -428,7 +428,7 @@ export class Pleach {
    * @returns {string}
    */
   formatKey(key) {
-    return format(this.keyMeaning, key);
+    return format(this.keyMeaning, key, this.keyType);
   }
 
   /**
@@ -442,11 +442,11 @@ export class Pleach {
     }
     const { record } = this;
     if (!record) {
-      return format(this.valueMeaning, value);
+      return format(this.valueMeaning, value, this.valueType);
     }
     const fields = this.fields(value).map((field, at) => {
       const own = record.fields[at];
-      return `${own.name}: ${format(meaningOf(own.logical, own.kind), field)}`;
+      return `${own.name}: ${format(meaningOf(own.logical, own.kind), field, own.kind)}`;
     });
     return `{${fields.join(', ')}}`;
   }
@@ -471,14 +471,18 @@ export class Pleach {
 /**
  * @param {import('./logical.js').Logical} meaning
  * @param {number | bigint | string | Uint8Array} element
+ * @param {string} type
  */
-function format(meaning, element) {
+function format(meaning, element, type) {
   const isPlain = meaning.kind === 'plain' || meaning.kind === 'unknown' || meaning.kind === 'record';
   if (element instanceof Uint8Array) {
     return isPlain ? hexText(element) : elementText(meaning, element);
   }
   if (typeof element === 'string') {
     return element;
+  }
+  if (type === 'f32' || type === 'f64') {
+    return floatText(Number(element), type === 'f32');
   }
   return isPlain ? String(element) : elementText(meaning, BigInt(element));
 }

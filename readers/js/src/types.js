@@ -160,3 +160,27 @@ export function readValue(type, view, at) {
       return view.getFloat64(at, true);
   }
 }
+
+/**
+ * Prints a float in the fewest digits that read back as it.
+ * @param {number} number
+ * @param {boolean} isSingle true for one of 32 bits
+ */
+export function floatText(number, isSingle) {
+  if (!Number.isFinite(number)) {
+    return Number.isNaN(number) ? 'NaN' : number < 0 ? '-inf' : 'inf';
+  }
+  let plain = number;
+  for (let digits = 1; isSingle && digits <= 9; digits++) {
+    plain = Number(number.toPrecision(digits));
+    if (Math.fround(plain) === number) {
+      break;
+    }
+  }
+  const size = Math.abs(plain);
+  if (size !== 0 && (size >= 1e16 || size < 1e-5)) {
+    return plain.toExponential().replace('e+', 'e');
+  }
+  const text = Object.is(plain, -0) ? '-0' : String(plain);
+  return Number.isInteger(plain) ? `${text}.0` : text.includes('e') ? plain.toFixed(20).replace(/0+$/, '') : text;
+}
