@@ -69,7 +69,7 @@ function build() {
     `style-src ${hash(style)}`,
     'worker-src blob:',
     'connect-src http: https:',
-    "form-action 'self'",
+    "form-action 'none'",
     "base-uri 'none'",
   ].join('; ');
   let page = readFileSync(resolve(here, 'src/index.html'), 'utf8');

@@ -401,6 +401,12 @@ addEventListener('drop', (event) => {
   }
 });
 
+at('remote').addEventListener('submit', (event) => {
+  event.preventDefault();
+  // The page starts anew, since its policy is decided when it starts.
+  location.search = `?url=${encodeURIComponent(at('url').value)}`;
+});
+
 const asks = new URLSearchParams(location.search).get('url');
 if (asks === null) {
   at('privacy').textContent = 'The file stays on this machine: this page may connect to nothing.';

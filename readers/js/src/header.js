@@ -52,6 +52,37 @@ const TAGS = [
  */
 
 export class Header {
+  /** @type {string} */ version;
+  /** @type {number} */ minor;
+  /** @type {bigint} */ readerFeatures;
+  /** @type {Uint8Array} */ fileId;
+  /** @type {bigint} */ generation;
+  /** @type {number} */ tuples;
+  /** @type {import('./types.js').Type} */ keyType;
+  /** @type {import('./types.js').Type} */ valueType;
+  /** @type {boolean} */ isUnique;
+  /** @type {Section} */ sums;
+  /** @type {Section} */ sum2;
+  /** @type {Section} */ line;
+  /** @type {number} */ wordBytes;
+  /** @type {number} */ valueBytes;
+  /** @type {number} tuples of a full line */ lineTuples;
+  /** @type {number} */ lines;
+  /** @type {number} where values begin in a line */ valuesAt;
+  /** @type {Short | null} */ short;
+  /** @type {Placed<import('./shape.js').SpineShape> | null} */ spine;
+  /** @type {Placed<import('./shape.js').ColumnShape> | null} */ tails;
+  /** @type {Placed<import('./shape.js').ColumnShape> | null} */ keys;
+  /** @type {Placed<import('./shape.js').ColumnShape> | null} */ values;
+  /** @type {Placed<import('./shape.js').ColumnShape> | null} */ codes;
+  /** @type {Placed<import('./shape.js').TextShape> | null} */ text;
+  /** @type {Placed<{nodes: number, levels: number}> | null} */ trie;
+  /** @type {Placed<import('./shape.js').PackShape> | null} */ packed;
+  /** @type {Placed<import('./shape.js').GridShape> | null} */ grid;
+  /** @type {Placed<import('./shape.js').HarmoniaShape> | null} */ harmonia;
+  /** @type {Placed<import('./shape.js').BtreeShape> | null} */ btree;
+  /** @type {Placed<import('./classic.js').FastShape> | null} */ fast;
+
   /**
    * @param {Uint8Array} head the first 8192 bytes, or all if there are fewer
    * @param {number} bytes length of the file
@@ -252,7 +283,6 @@ export class Header {
     if (![4, 8, 16].includes(wordBytes) || isLonger) {
       throw new Refusal('word-bytes', `they have ${wordBytes}`);
     }
-    /** @type {Short | null} */
     this.short = null;
     if (!keyType.isBytes && wordBytes < keyType.bytes) {
       this.short = Short.of(stored, keyType.bytes, wordBytes);
@@ -276,13 +306,11 @@ export class Header {
     this.valueBytes = valueBytes;
     this.lineTuples = lineTuples;
     this.lines = lines;
-    /** Where values begin in a line. */
     this.valuesAt = 64 - lineTuples * valueBytes;
   }
 
   readSpine() {
     const section = this.find('SPIN');
-    /** @type {Placed<import('./shape.js').SpineShape> | null} */
     this.spine = null;
     if (section) {
       const shape = spineShape(section.parameters, this.lines, this.wordBytes, section.elements, section.length);
@@ -330,9 +358,7 @@ export class Header {
 
   readText() {
     const [text, trie] = [this.find('TEXT'), this.find('TRIE')];
-    /** @type {Placed<import('./shape.js').TextShape> | null} */
     this.text = null;
-    /** @type {Placed<{nodes: number, levels: number}> | null} */
     this.trie = null;
     if (text) {
       const shape = textShape(text.parameters, text.elements, text.length);

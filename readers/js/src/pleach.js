@@ -28,6 +28,11 @@ const ENCODER = new TextEncoder();
  */
 
 export class Pleach {
+  /** @type {import('./logical.js').Logical} */ keyMeaning;
+  /** @type {import('./logical.js').Logical} */ valueMeaning;
+  /** @type {import('./record.js').Record | null} */ record;
+  /** @type {{distinct: number} | null} */ approximate;
+
   /**
    * @param {ReturnType<typeof sourceOf>} source
    * @param {Header} header
@@ -460,11 +465,10 @@ export class Pleach {
     if (!this.record || value === null) {
       return [];
     }
-    let bytes = value;
-    if (!(bytes instanceof Uint8Array)) {
-      bytes = bytesOfNumber(BigInt(value), this.record.bytes).reverse();
+    if (value instanceof Uint8Array) {
+      return readFields(this.record, value);
     }
-    return readFields(this.record, bytes);
+    return readFields(this.record, bytesOfNumber(BigInt(value), this.record.bytes).reverse());
   }
 }
 

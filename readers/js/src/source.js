@@ -8,6 +8,7 @@ import { SourceError } from './error.js';
 
 class Counted {
   constructor() {
+    /** @type {number} */
     this.bytes = 0;
     this.reads = 0;
     this.bytesRead = 0;
@@ -157,7 +158,7 @@ export class HttpSource extends Counted {
     try {
       return new Uint8Array(await answer.arrayBuffer());
     } catch (error) {
-      throw this.unreachable(error);
+      throw await this.unreachable(error);
     }
   }
 
@@ -171,14 +172,23 @@ export class HttpSource extends Counted {
       const signal = this.options.signal ?? null;
       return await (this.options.fetch ?? fetch)(this.url, { method, headers, cache: 'no-store', signal });
     } catch (error) {
-      throw this.unreachable(error);
+      throw method === 'HEAD' ? error : await this.unreachable(error);
     }
   }
 
-  /** @param {unknown} error */
-  unreachable(error) {
+  /**
+   * Returns why there was no answer. A part of a compressed file cannot be unpacked, which looks like a broken
+   * connection; the head alone shows it.
+   * @param {unknown} error
+   */
+  async unreachable(error) {
     if (error instanceof Error && error.name === 'AbortError') {
       return error;
+    }
+    const head = await this.ask('HEAD', new Headers(this.options.headers)).catch(() => null);
+    const encoding = head?.headers.get('content-encoding');
+    if (encoding && encoding !== 'identity') {
+      return this.encoded(encoding);
     }
     if (this.isOwn) {
       return new SourceError('network', 'the server did not answer, or the connection broke');
@@ -204,8 +214,7 @@ export class HttpSource extends Counted {
     }
     const encoding = answer.headers.get('content-encoding');
     if (encoding && encoding !== 'identity') {
-      const text = `the server compresses the file on its way (content-encoding: ${encoding})`;
-      throw new SourceError('encoded', `${text}: switch that off for this file`);
+      throw this.encoded(encoding);
     }
     if (answer.status === 200) {
       const text = 'the server sends the whole file instead of the range that was asked for (200 in place of 206)';
@@ -214,6 +223,12 @@ export class HttpSource extends Counted {
     if (answer.status !== 206) {
       throw new SourceError('status', `the server answered with status ${answer.status} instead of a range`);
     }
+  }
+
+  /** @param {string} encoding */
+  encoded(encoding) {
+    const text = `the server compresses the file on its way (content-encoding: ${encoding})`;
+    return new SourceError('encoded', `${text}: switch that off for this file`);
   }
 
   changed() {
@@ -236,9 +251,9 @@ export class HttpSource extends Counted {
     }
     let bytes = this.bytes;
     if (!this.isKnown) {
-      const head = await this.ask('HEAD', new Headers(this.options.headers));
-      bytes = Number(head.headers.get('content-length') ?? NaN);
-      if (!head.ok || !(bytes > 0) || (head.headers.get('content-encoding') ?? 'identity') !== 'identity') {
+      const head = await this.ask('HEAD', new Headers(this.options.headers)).catch(() => null);
+      bytes = Number(head?.headers.get('content-length') ?? NaN);
+      if (!head?.ok || !(bytes > 0) || (head.headers.get('content-encoding') ?? 'identity') !== 'identity') {
         const text = 'the server does not tell pages of other origins how long the file is';
         throw new SourceError('blocked', `${text}: let it send Access-Control-Expose-Headers: Content-Range, ETag`);
       }
@@ -262,9 +277,7 @@ export class HttpSource extends Counted {
       throw new SourceError('no-ranges', 'the server sends another range than the one that was asked for');
     }
     this.isKnown = true;
-    this.bytes = bytes;
-    this.tag = tag;
-    this.time = time;
+    Object.assign(this, { bytes, tag, time });
   }
 }
 

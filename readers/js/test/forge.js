@@ -78,6 +78,52 @@ export function upgraded(bytes) {
   return sealHead(own);
 }
 
+/** Makes a file of keys and values of u64 that has nothing but META, tuple lines and sums. */
+export function linesOf(tuples) {
+  const lineBytes = Math.ceil(tuples / 8) * 128;
+  const extents = [['META', 0], ['LINE', lineBytes]];
+  const align = (value, to) => Math.ceil(value / to) * to;
+  const lineAt = lineBytes < 32 << 20 ? 8192 : 256 << 10;
+  const offsets = [8192, lineAt, align(lineAt + lineBytes, PAGE)];
+  const counts = extents.map((_, at) => Math.ceil((offsets[at + 1] - offsets[at]) / BLOCK));
+  const lists = [offsets[2], offsets[2] + align(4 * counts[0], 128)];
+  const sumsBytes = lists[1] + 4 * counts[1] - offsets[2];
+  const sum2At = align(offsets[2] + sumsBytes, PAGE);
+  const sumsCount = Math.ceil((sum2At - offsets[2]) / BLOCK);
+  const end = align(sum2At + 4 * sumsCount, PAGE);
+  const bytes = new Uint8Array(end + 2 * PAGE);
+  const view = new DataView(bytes.buffer);
+  bytes.set([0x89, 0x50, 0x4c, 0x45, 0x41, 0x43, 0x48, 13, 10, 0x1a, 10]);
+  view.setUint16(16, 1, true);
+  const fields = [[64, 1], [72, bytes.length], [80, tuples], [104, PAGE], [112, PAGE]];
+  fields.forEach(([at, value]) => view.setBigUint64(at, BigInt(value), true));
+  [[88, 2], [90, 2]].forEach(([at, value]) => view.setUint16(at, value, true));
+  [[92, 8], [96, 8], [120, 4], [128, 8], [132, 8]].forEach(([at, value]) => view.setUint32(at, value, true));
+  view.setBigUint64(136, 3n);
+  view.setBigUint64(200, BigInt(7 * (tuples - 1) + 3));
+  const entries = [
+    ['META', 0, offsets[0], 0, 0, lists[0], counts[0]], ['LINE', 1, offsets[1], lineBytes, tuples, lists[1], counts[1]],
+    ['SUMS', 1, offsets[2], sumsBytes, counts[0] + counts[1], sum2At, sumsCount],
+    ['SUM2', 1, sum2At, 4 * sumsCount, sumsCount, 0, 0],
+  ];
+  entries.forEach(([tag, flags, ...numbers], number) => {
+    const at = PAGE + 128 * number;
+    bytes.set(new TextEncoder().encode(tag), at);
+    view.setUint32(at + 4, flags, true);
+    numbers.forEach((value, field) => view.setBigUint64(at + 8 + 8 * field, BigInt(value), true));
+  });
+  [64, 8, 8, 4].forEach((value, field) => view.setUint32(PAGE + 128 + 56 + 4 * field, value, true));
+  for (let rank = 0; rank < tuples; rank++) {
+    const at = lineAt + Math.floor(rank / 4) * 64 + (rank % 4) * 8;
+    view.setUint32(at, 7 * rank + 3, true);
+    view.setUint32(at + 32, rank, true);
+  }
+  for (let rank = tuples; rank % 4 !== 0; rank++) {
+    view.setBigUint64(lineAt + Math.floor(rank / 4) * 64 + (rank % 4) * 8, (1n << 64n) - 1n, true);
+  }
+  return seal(bytes);
+}
+
 /** Numbers that look random, and are the same in every run. */
 export function numbers(seed) {
   let state = BigInt(seed) * 0x9e3779b97f4a7c15n + 1n;

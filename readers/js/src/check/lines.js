@@ -239,6 +239,7 @@ export class LineCheck {
         this.wideBorder(number - 1, last, wordAt(view, 4 * at, 16));
       }
       let isPlain = number > 0 && number + 1 < lines;
+      /** @type {Uint32Array} */
       let left = before;
       let leftAt = 0;
       for (let slot = 0; slot < lineTuples; slot++) {

@@ -74,8 +74,10 @@ export class Stream {
     this.ahead = ahead;
     this.start = 0;
     this.end = 0;
+    /** @type {Uint8Array} */
     this.bytes = new Uint8Array(0);
-    this.view = new DataView(this.bytes.buffer);
+    /** @type {DataView} */
+    this.view = new DataView(new ArrayBuffer(0));
   }
 
   /**
