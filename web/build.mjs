@@ -27,14 +27,21 @@ function bundle(entry) {
     const text = readFileSync(path, 'utf8')
       .replace(IMPORT, (_, names, from) => `const {${names}} = module${add(resolve(dirname(path), from))};\n`)
       .replace(EXPORT_LIST, (_, names) => {
-        exported.push(...names.split(',').map((name) => name.trim()).filter(Boolean));
+        exported.push(
+          ...names
+            .split(',')
+            .map((name) => name.trim())
+            .filter(Boolean),
+        );
         return '';
       })
       .replace(EXPORT, (_, rest, name) => {
         exported.push(name);
         return rest;
       })
-      .replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n?/gm, '').replace(/\n{3,}/g, '\n\n').trim();
+      .replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n?/gm, '')
+      .replace(/\n{3,}/g, '\n\n')
+      .trim();
     if (/^\s*(import|export)\b/m.test(text)) {
       throw new Error(`${path}: an import or export has another form`);
     }
@@ -58,10 +65,12 @@ function checked(text) {
 }
 
 function build() {
-  const scripts = new Map(['policy.js', 'page.js', 'worker.js'].map((name) => {
-    const text = checked(`\n(() => {\n'use strict';\n${bundle(name)}\n})();\n`);
-    return [name, text];
-  }));
+  const scripts = new Map(
+    ['policy.js', 'page.js', 'worker.js'].map((name) => {
+      const text = checked(`\n(() => {\n'use strict';\n${bundle(name)}\n})();\n`);
+      return [name, text];
+    }),
+  );
   const style = `\n${readFileSync(resolve(here, 'src/style.css'), 'utf8').trim()}\n`;
   const policy = [
     "default-src 'none'",

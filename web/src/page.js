@@ -3,9 +3,25 @@
  */
 const PAGE_TUPLES = 50;
 const COLORS = {
-  META: '#c9d2cd', LINE: '#7fc4a8', SPIN: '#8fb7e3', GRID: '#b9a5e2', MASK: '#e0c08a', TAIL: '#e8a87c', KEYS: '#e2879a',
-  TEXT: '#7fc4c4', TRIE: '#6fa5c9', VALS: '#d7d07c', CODE: '#c7b45e', PACK: '#d59fd0', FAST: '#a3c77a', HARM: '#93c0a0',
-  BTRE: '#9fb58a', SUMS: '#b7bfbb', SUM2: '#a5aeaa', copies: '#d9dedb', head: '#d9dedb',
+  META: '#c9d2cd',
+  LINE: '#7fc4a8',
+  SPIN: '#8fb7e3',
+  GRID: '#b9a5e2',
+  MASK: '#e0c08a',
+  TAIL: '#e8a87c',
+  KEYS: '#e2879a',
+  TEXT: '#7fc4c4',
+  TRIE: '#6fa5c9',
+  VALS: '#d7d07c',
+  CODE: '#c7b45e',
+  PACK: '#d59fd0',
+  FAST: '#a3c77a',
+  HARM: '#93c0a0',
+  BTRE: '#9fb58a',
+  SUMS: '#b7bfbb',
+  SUM2: '#a5aeaa',
+  copies: '#d9dedb',
+  head: '#d9dedb',
 };
 
 /** @param {string} id */
@@ -156,14 +172,25 @@ function typeText(column) {
   return words([column.type, column.logical]);
 }
 
+const columnText = (column) => words([typeText(column), column.name && `“${column.name}”`]);
+
 function show(info, name, ms) {
   const facts = [
     ['file', `${name}, ${number(info.bytes)} bytes, opened in ${ms.toFixed(0)} ms`],
     ['format', info.version],
-    ['keys', words([typeText(info.key), info.key.name && `“${info.key.name}”`])],
+    ['keys', columnText(info.key)],
     ['from, to', info.tuples > 0 ? `${info.smallest} … ${info.largest}` : 'no keys'],
-    ['values', info.value.type === 'none' ? 'none' : words([typeText(info.value), info.value.name && `“${info.value.name}”`])],
-    ['tuples', `${number(info.tuples)}, ${info.isUnique ? 'keys are unique' : 'keys may repeat'}${info.isInterval ? ', keys begin intervals' : ''}`],
+    ['values', info.value.type === 'none' ? 'none' : columnText(info.value)],
+    [
+      'tuples',
+      [
+        number(info.tuples),
+        info.isUnique ? 'keys are unique' : 'keys may repeat',
+        info.isInterval && 'keys begin intervals',
+      ]
+        .filter(Boolean)
+        .join(', '),
+    ],
     ['file id', `${info.fileId}, generation ${info.generation}`],
     ['lineage', info.lineage],
     ['built by', info.builder],
@@ -173,7 +200,9 @@ function show(info, name, ms) {
     facts.push(['approximate', 'keys are shorter than those they stand for: a key that was not built in may be found']);
   }
   const rows = facts.filter(([, text]) => text !== '');
-  at('facts').replaceChildren(...rows.flatMap(([term, text]) => [make('dt', { textContent: term }), make('dd', { textContent: text })]));
+  at('facts').replaceChildren(
+    ...rows.flatMap(([term, text]) => [make('dt', { textContent: term }), make('dd', { textContent: text })]),
+  );
   showSections(info);
   at('search-note').replaceChildren(...info.search.map((text) => make('p', { className: 'small', textContent: text })));
   at('key-hint').textContent = hintOf(info);
@@ -183,12 +212,21 @@ function show(info, name, ms) {
 function hintOf(info) {
   const { kind, type } = info.key;
   const hints = {
-    date: 'A date, such as 2024-01-31.', timestamp: 'A time, such as 2024-01-31T12:00:00.', uuid: 'A uuid.',
-    ipv4: 'An address, such as 192.0.2.1.', ipv6: 'An address, such as 2001:db8::1.', ip: 'An address of IPv4 or IPv6.',
-    dna: 'Bases, such as ACGT.', hex: 'Hexadecimal digits, two a byte.', digits: 'Hexadecimal digits.',
-    hash: 'Any text: its hash is looked up.', prefix: 'Any text: its beginning is looked up.',
-    composite: `Its parts with commas between them: ${info.key.logical}.`, decimal: 'A number with a point.',
-    time: 'A time of day, such as 12:00:00.', duration: 'A duration, such as 90s.',
+    date: 'A date, such as 2024-01-31.',
+    timestamp: 'A time, such as 2024-01-31T12:00:00.',
+    uuid: 'A uuid.',
+    ipv4: 'An address, such as 192.0.2.1.',
+    ipv6: 'An address, such as 2001:db8::1.',
+    ip: 'An address of IPv4 or IPv6.',
+    dna: 'Bases, such as ACGT.',
+    hex: 'Hexadecimal digits, two a byte.',
+    digits: 'Hexadecimal digits.',
+    hash: 'Any text: its hash is looked up.',
+    prefix: 'Any text: its beginning is looked up.',
+    composite: `Its parts with commas between them: ${info.key.logical}.`,
+    decimal: 'A number with a point.',
+    time: 'A time of day, such as 12:00:00.',
+    duration: 'A duration, such as 90s.',
   };
   if (hints[kind]) {
     return hints[kind];
@@ -197,45 +235,67 @@ function hintOf(info) {
     return 'A text.';
   }
   if (type.startsWith('bytes')) {
-    return type === 'bytes' ? 'Hexadecimal digits, two a byte.' : `Hexadecimal digits, two a byte, or a text of ${type.slice(5)} bytes.`;
+    return type === 'bytes'
+      ? 'Hexadecimal digits, two a byte.'
+      : `Hexadecimal digits, two a byte, or a text of ${type.slice(5)} bytes.`;
   }
   return `A number of type ${type}.`;
 }
 
 function showSections(info) {
-  const copies = { tag: '', content: 'closing copies', offset: info.bytes - 8192, length: 8192, extent: 8192, elements: 0 };
+  const copies = {
+    tag: '',
+    content: 'closing copies',
+    offset: info.bytes - 8192,
+    length: 8192,
+    extent: 8192,
+    elements: 0,
+  };
   const head = { tag: '', content: 'superblock and section table', offset: 0, length: 8192, extent: 8192, elements: 0 };
   const rows = [head, ...info.sections, copies];
   const share = (row) => (100 * row.extent) / info.bytes;
   const color = (row) => COLORS[row.tag] ?? COLORS.head;
-  at('map').replaceChildren(...rows.filter((row) => row.extent > 0).map((row) => {
-    const part = make('span', { textContent: share(row) > 6 ? row.tag : '', title: `${row.tag || row.content}: ${share(row).toFixed(2)}%` });
-    part.style.flexBasis = `${share(row)}%`;
-    part.style.background = color(row);
-    return part;
-  }));
+  at('map').replaceChildren(
+    ...rows
+      .filter((row) => row.extent > 0)
+      .map((row) => {
+        const label = make('b', { textContent: row.tag });
+        const part = make('span', { title: `${row.tag || row.content}: ${share(row).toFixed(2)}%` }, [label]);
+        part.style.flexBasis = `${share(row)}%`;
+        part.style.background = color(row);
+        return part;
+      }),
+  );
   const list = rows.map((row) => `${row.tag || row.content} ${share(row).toFixed(1)} percent`).join(', ');
   at('map').setAttribute('aria-label', `Sections by size: ${list}`);
-  at('sections').tBodies[0].replaceChildren(...rows.map((row) => {
-    const swatch = make('span', { className: 'swatch' });
-    swatch.style.background = color(row);
-    const many = row.elements === 1 ? row.element : `${row.element}s`;
-    const holds = row.element ? `${number(row.elements)} ${many}` : '';
-    return make('tr', {}, [
-      make('td', {}, [swatch, row.tag]), make('td', { textContent: row.content }),
-      make('td', { className: 'number', textContent: number(row.offset) }),
-      make('td', { className: 'number', textContent: number(row.length) }),
-      make('td', { className: 'number', textContent: `${share(row).toFixed(2)}%` }), make('td', { textContent: holds }),
-    ]);
-  }));
+  at('sections').tBodies[0].replaceChildren(
+    ...rows.map((row) => {
+      const swatch = make('span', { className: 'swatch' });
+      swatch.style.background = color(row);
+      const many = row.elements === 1 ? row.element : `${row.element}s`;
+      const holds = row.element ? `${number(row.elements)} ${many}` : '';
+      return make('tr', {}, [
+        make('td', {}, [swatch, row.tag]),
+        make('td', { textContent: row.content }),
+        make('td', { className: 'number', textContent: number(row.offset) }),
+        make('td', { className: 'number', textContent: number(row.length) }),
+        make('td', { className: 'number', textContent: `${share(row).toFixed(2)}%` }),
+        make('td', { textContent: holds }),
+      ]);
+    }),
+  );
 }
 
 function tupleTable(rows) {
   const heads = ['', 'rank', 'key', 'value'].map((text) => make('th', { scope: 'col', textContent: text }));
-  const body = rows.map(([what, tuple]) => make('tr', {}, [
-    make('th', { scope: 'row', textContent: what }), make('td', { className: 'number', textContent: number(tuple.rank) }),
-    make('td', { className: 'wide', textContent: tuple.key }), make('td', { className: 'wide', textContent: tuple.value }),
-  ]));
+  const body = rows.map(([what, tuple]) =>
+    make('tr', {}, [
+      make('th', { scope: 'row', textContent: what }),
+      make('td', { className: 'number', textContent: number(tuple.rank) }),
+      make('td', { className: 'wide', textContent: tuple.key }),
+      make('td', { className: 'wide', textContent: tuple.value }),
+    ]),
+  );
   return make('div', { className: 'scroll' }, [
     make('table', {}, [make('thead', {}, [make('tr', {}, heads)]), make('tbody', {}, body)]),
   ]);
@@ -250,14 +310,21 @@ at('lookup').addEventListener('submit', async (event) => {
     return;
   }
   const { found, spent } = answer;
-  const cost = `${spent.ms.toFixed(1)} ms, ${number(spent.reads)} ${spent.reads === 1 ? 'read' : 'reads'}, ${number(spent.bytes)} bytes`;
+  const reads = spent.reads === 1 ? '1 read' : `${number(spent.reads)} reads`;
+  const cost = `${spent.ms.toFixed(1)} ms, ${reads}, ${number(spent.bytes)} bytes`;
   const parts = [];
   if (found) {
     const times = answer.equal > 1 ? `The key stands ${number(answer.equal)} times; the first one:` : 'Found:';
     parts.push(make('p', { className: 'good', textContent: times }), tupleTable([['found', found]]));
   } else {
-    const rows = [['before', answer.before], ['after', answer.after]].filter((row) => row[1]);
-    parts.push(make('p', { textContent: `Absent. It would stand at rank ${number(answer.rank)}.` }));
+    const rows = [
+      ['before', answer.before],
+      ['after', answer.isInside ? null : answer.after],
+    ].filter((row) => row[1]);
+    const where = answer.isInside
+      ? 'It is inside of the interval that begins before it:'
+      : `Absent. It would stand at rank ${number(answer.rank)}.`;
+    parts.push(make('p', { className: answer.isInside ? 'good' : '', textContent: where }));
     if (rows.length > 0) {
       parts.push(tupleTable(rows));
     }
@@ -269,7 +336,9 @@ at('lookup').addEventListener('submit', async (event) => {
 at('range').addEventListener('submit', async (event) => {
   event.preventDefault();
   tell();
-  const found = await during('Finding the range …', () => request('range', { from: at('from').value, to: at('to').value }));
+  const found = await during('Finding the range …', () =>
+    request('range', { from: at('from').value, to: at('to').value }),
+  );
   if (found) {
     listed = { ...found, at: found.first };
     await list();
@@ -284,12 +353,19 @@ async function list() {
   }
   at('page').hidden = false;
   const count = listed.end - listed.first;
-  at('page-of').textContent = count === 0 ? 'No tuples are in this range.'
-    : `Tuples ${number(listed.at - listed.first + 1)} to ${number(end - listed.first)} of ${number(count)} in the range.`;
-  at('tuples').tBodies[0].replaceChildren(...tuples.map((tuple) => make('tr', {}, [
-    make('td', { className: 'number', textContent: number(tuple.rank) }),
-    make('td', { className: 'wide', textContent: tuple.key }), make('td', { className: 'wide', textContent: tuple.value }),
-  ])));
+  at('page-of').textContent =
+    count === 0
+      ? 'No tuples are in this range.'
+      : `Tuples ${number(listed.at - listed.first + 1)} to ${number(end - listed.first)} of ${number(count)}.`;
+  at('tuples').tBodies[0].replaceChildren(
+    ...tuples.map((tuple) =>
+      make('tr', {}, [
+        make('td', { className: 'number', textContent: number(tuple.rank) }),
+        make('td', { className: 'wide', textContent: tuple.key }),
+        make('td', { className: 'wide', textContent: tuple.value }),
+      ]),
+    ),
+  );
   at('previous').disabled = listed.at === listed.first;
   at('next').disabled = end === listed.end;
 }
@@ -325,8 +401,14 @@ function histogram({ title, said, counts, from, to }) {
   const picture = make('div', { className: 'bars' }, bars);
   picture.setAttribute('role', 'img');
   const peak = counts.indexOf(most) + 1;
-  picture.setAttribute('aria-label', `${title}: ${counts.length} parts of equal width; part ${peak} has the most, ${most}`);
-  const ends = make('div', { className: 'ends' }, [make('span', { textContent: from }), make('span', { textContent: to })]);
+  picture.setAttribute(
+    'aria-label',
+    `${title}: ${counts.length} parts of equal width; part ${peak} has the most, ${most}`,
+  );
+  const ends = make('div', { className: 'ends' }, [
+    make('span', { textContent: from }),
+    make('span', { textContent: to }),
+  ]);
   return make('figure', {}, [make('figcaption', { textContent: `${title} (${said})` }), picture, ends]);
 }
 
@@ -338,11 +420,13 @@ at('check').addEventListener('click', async () => {
   at('cancel').hidden = false;
   at('progress').hidden = false;
   const started = performance.now();
-  const report = await during('Checking …', () => request('check', {}, ({ done, all, what }) => {
-    at('bar').value = done / all;
-    const rate = done / 1e6 / ((performance.now() - started) / 1000);
-    at('progress-text').textContent = `${Math.floor((100 * done) / all)}%: ${what}, ${rate.toFixed(0)} MB/s`;
-  }));
+  const report = await during('Checking …', () =>
+    request('check', {}, ({ done, all, what }) => {
+      at('bar').value = done / all;
+      const rate = done / 1e6 / ((performance.now() - started) / 1000);
+      at('progress-text').textContent = `${Math.floor((100 * done) / all)}%: ${what}, ${rate.toFixed(0)} MB/s`;
+    }),
+  );
   at('check').disabled = false;
   at('cancel').hidden = true;
   at('progress').hidden = true;
@@ -360,7 +444,8 @@ function showReport(report) {
   }
   const rate = report.bytes / 1e6 / Math.max(report.seconds, 1e-3);
   const speed = report.bytes > 1e7 ? ` (${rate.toFixed(0)} MB/s)` : '';
-  const spent = `${number(report.blocks)} blocks, ${number(report.bytes)} bytes in ${report.seconds.toFixed(2)} s${speed}`;
+  const seconds = report.seconds.toFixed(2);
+  const spent = `${number(report.blocks)} blocks, ${number(report.bytes)} bytes in ${seconds} s${speed}`;
   const count = report.findings.length;
   const texts = {
     clean: 'The file is intact: every sum matches, and all of its parts agree.',
@@ -370,15 +455,23 @@ function showReport(report) {
   };
   const isGood = report.verdict === 'clean';
   at('verdict').replaceChildren(
-    make('span', { className: isGood ? 'good' : 'bad', textContent: texts[report.verdict] }), make('br'),
+    make('span', { className: isGood ? 'good' : 'bad', textContent: texts[report.verdict] }),
+    make('br'),
     make('span', { className: 'small', textContent: spent }),
   );
   at('findings-view').hidden = count === 0;
-  at('findings').tBodies[0].replaceChildren(...report.findings.map((it) => make('tr', {}, [
-    make('td', { textContent: it.code }), make('td', { textContent: it.section }),
-    make('td', { className: 'number', textContent: number(it.offset) }), make('td', { textContent: it.text }),
-    make('td', { textContent: it.expected }), make('td', { textContent: it.found }),
-  ])));
+  at('findings').tBodies[0].replaceChildren(
+    ...report.findings.map((it) =>
+      make('tr', {}, [
+        make('td', { textContent: it.code }),
+        make('td', { textContent: it.section }),
+        make('td', { className: 'number', textContent: number(it.offset) }),
+        make('td', { textContent: it.text }),
+        make('td', { textContent: it.expected }),
+        make('td', { textContent: it.found }),
+      ]),
+    ),
+  );
 }
 
 at('file').addEventListener('change', () => {

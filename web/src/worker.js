@@ -5,7 +5,7 @@
  */
 import { check } from '../../readers/js/src/check.js';
 import { Damage, Refusal, SourceError } from '../../readers/js/src/error.js';
-import { hexText } from '../../readers/js/src/logical.js';
+import { hexText, numberOfBytes } from '../../readers/js/src/logical.js';
 import { Pleach } from '../../readers/js/src/pleach.js';
 import { HttpSource, sourceOf } from '../../readers/js/src/source.js';
 import { ENCODINGS } from '../../readers/js/src/shape.js';
@@ -18,14 +18,41 @@ const SAMPLES = 4096;
 const REMOTE_SAMPLES = 64;
 
 const CONTENT = {
-  META: 'names', LINE: 'tuple lines', SPIN: 'spine', GRID: 'cells of keys', MASK: 'kept bits', TAIL: 'rest of keys',
-  KEYS: 'key column', TEXT: 'keys by page', TRIE: 'trie of keys', VALS: 'value column', CODE: 'value codes',
-  PACK: 'packed keys', FAST: 'classic tree', HARM: "Harmonia's tree", BTRE: 'contiguous B+tree', SUMS: 'sums',
+  META: 'names',
+  LINE: 'tuple lines',
+  SPIN: 'spine',
+  GRID: 'cells of keys',
+  MASK: 'kept bits',
+  TAIL: 'rest of keys',
+  KEYS: 'key column',
+  TEXT: 'keys by page',
+  TRIE: 'trie of keys',
+  VALS: 'value column',
+  CODE: 'value codes',
+  PACK: 'packed keys',
+  FAST: 'classic tree',
+  HARM: "Harmonia's tree",
+  BTRE: 'contiguous B+tree',
+  SUMS: 'sums',
   SUM2: 'their sums',
 };
 const ELEMENT = {
-  META: 'record', LINE: 'tuple', SPIN: 'line', GRID: 'unit', MASK: 'byte', TAIL: 'key', KEYS: 'key', TEXT: 'key',
-  TRIE: 'node', VALS: 'value', CODE: 'tuple', PACK: 'key', FAST: 'key', HARM: 'tuple', BTRE: 'tuple', SUMS: 'sum',
+  META: 'record',
+  LINE: 'tuple',
+  SPIN: 'line',
+  GRID: 'unit',
+  MASK: 'byte',
+  TAIL: 'key',
+  KEYS: 'key',
+  TEXT: 'key',
+  TRIE: 'node',
+  VALS: 'value',
+  CODE: 'tuple',
+  PACK: 'key',
+  FAST: 'key',
+  HARM: 'tuple',
+  BTRE: 'tuple',
+  SUMS: 'sum',
   SUM2: 'sum',
 };
 
@@ -38,7 +65,9 @@ const cut = (text) => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…
 
 /** @param {{rank: number, key: any, value: any}} tuple */
 const shownTuple = (tuple) => ({
-  rank: tuple.rank, key: cut(file.formatKey(tuple.key)), value: tuple.value === null ? '' : cut(file.formatValue(tuple.value)),
+  rank: tuple.rank,
+  key: cut(file.formatKey(tuple.key)),
+  value: tuple.value === null ? '' : cut(file.formatValue(tuple.value)),
 });
 
 /** Facts about the file, from its head and META. */
@@ -53,7 +82,10 @@ async function describe() {
     isUnique: header.isUnique,
     key: { type: file.keyType, name: meta.keyName, logical: file.keyMeaning.name, kind: file.keyMeaning.kind },
     value: {
-      type: file.valueType, name: meta.valueName, logical: file.valueMeaning.name, kind: file.valueMeaning.kind,
+      type: file.valueType,
+      name: meta.valueName,
+      logical: file.valueMeaning.name,
+      kind: file.valueMeaning.kind,
       isRecord: file.record !== null,
     },
     isInterval: meta.interval !== '',
@@ -65,8 +97,13 @@ async function describe() {
     smallest: first ? cut(file.formatKey(first.key)) : '',
     largest: last ? cut(file.formatKey(last.key)) : '',
     sections: header.sections.map((section) => ({
-      tag: section.tag, content: CONTENT[section.tag] ?? 'unknown', element: ELEMENT[section.tag] ?? 'element',
-      offset: section.offset, length: section.length, extent: section.end - section.offset, elements: section.elements,
+      tag: section.tag,
+      content: CONTENT[section.tag] ?? 'unknown',
+      element: ELEMENT[section.tag] ?? 'element',
+      offset: section.offset,
+      length: section.length,
+      extent: section.end - section.offset,
+      elements: section.elements,
     })),
     search: searchNotes(header),
   };
@@ -74,10 +111,15 @@ async function describe() {
 
 /** How a look-up goes. */
 function searchNotes(header) {
-  const notes = [`${header.lines.toLocaleString('en')} tuple lines of ${header.lineTuples} tuples, words of ${header.wordBytes} bytes`];
+  const notes = [
+    `${header.lines.toLocaleString('en')} tuple lines of ${header.lineTuples} tuples`,
+    `words of ${header.wordBytes} bytes`,
+  ];
   if (header.spine) {
     const { levels, childLines } = header.spine.shape;
-    const own = [...levels].reverse().map((level) => `${level.lines.toLocaleString('en')} × ${ENCODINGS[level.encoding]}`);
+    const own = [...levels]
+      .reverse()
+      .map((level) => `${level.lines.toLocaleString('en')} × ${ENCODINGS[level.encoding]}`);
     const groups = childLines === 1 ? 'tuple lines' : `groups of ${childLines} tuple lines`;
     const count = levels.length === 1 ? '1 level' : `${levels.length} levels`;
     notes.push(`spine of ${count} above ${groups}${own.length > 0 ? `, from the root: ${own.join(', ')}` : ''}`);
@@ -96,6 +138,15 @@ function searchNotes(header) {
     notes.push(`short words keep ${runs.join(', ')}; base ${header.short.base.toString(16)} in hexadecimal digits`);
   }
   return notes;
+}
+
+/** Reports whether a key is inside of the interval of a tuple. */
+function isInInterval(tuple, key) {
+  if (file.meta.interval === '' || !file.record) {
+    return false;
+  }
+  const [last] = file.fields(tuple.value);
+  return (last instanceof Uint8Array ? numberOfBytes(last) : last) >= key;
 }
 
 /** Reads a key; a text that is none is told as such. */
@@ -125,10 +176,17 @@ const ASKS = {
     const rank = found ? found.rank : await file.lower(asked);
     const before = found ? null : await file.at(rank - 1);
     const after = found ? null : await file.at(rank);
+    const isInside = !found && before !== null && isInInterval(before, asked);
     const equal = found ? (await file.upper(asked)) - rank : 0;
     return {
-      found: found && shownTuple(found), equal, rank, spent, asked: cut(file.formatKey(asked)),
-      before: before && shownTuple(before), after: after && shownTuple(after),
+      found: found && shownTuple(found),
+      equal,
+      rank,
+      spent,
+      isInside,
+      asked: cut(file.formatKey(asked)),
+      before: before && shownTuple(before),
+      after: after && shownTuple(after),
       isApproximate: file.approximate !== null,
     };
   },
@@ -216,13 +274,17 @@ async function histograms() {
   if (count === 0) {
     return [];
   }
-  const ranks = Array.from({ length: count }, (_, at) => (count === 1 ? 0 : Math.floor((at * (tuples - 1)) / (count - 1))));
+  const ranks = Array.from({ length: count }, (_, at) =>
+    count === 1 ? 0 : Math.floor((at * (tuples - 1)) / (count - 1)),
+  );
   const found = [];
   for (const rank of ranks) {
     found.push(await file.at(rank));
   }
-  const said = count === tuples ? `all ${tuples.toLocaleString('en')} tuples were read`
-    : `a sample: ${count.toLocaleString('en')} of ${tuples.toLocaleString('en')} tuples were read, at even steps`;
+  const said =
+    count === tuples
+      ? `all ${tuples.toLocaleString('en')} tuples were read`
+      : `a sample: ${count.toLocaleString('en')} of ${tuples.toLocaleString('en')} tuples were read, at even steps`;
   const all = [];
   const positions = positionsOf(found.map((tuple) => tuple.key));
   if (positions.every(Number.isFinite)) {
@@ -230,7 +292,12 @@ async function histograms() {
     const { counts } = countsOf(positions);
     all.push({ title: 'Keys', said, counts, from: cut(file.formatKey(first.key)), to: cut(file.formatKey(last.key)) });
   }
-  all.push(...valueHistograms(found.map((tuple) => tuple.value), said));
+  all.push(
+    ...valueHistograms(
+      found.map((tuple) => tuple.value),
+      said,
+    ),
+  );
   all.push(...(await pageHistograms(ranks)));
   return all;
 }
@@ -248,7 +315,8 @@ function valueHistograms(values, said) {
     return [];
   }
   const { counts, least, most } = countsOf(numbers);
-  const format = (number) => (typeof values[0] === 'bigint' ? file.formatValue(BigInt(number)) : file.formatValue(number));
+  const format = (number) =>
+    typeof values[0] === 'bigint' ? file.formatValue(BigInt(number)) : file.formatValue(number);
   return [{ title: 'Values', said, counts, from: format(least), to: format(most) }];
 }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const hasChromium = existsSync(CHROMIUM);
 
-/** Starts a browser. Returns its context and a function that ends it. */
+/** Starts a browser. Returns its context, a function that ends it, and the folder of its profile. */
 export async function browse(options = {}) {
   const { chromium } = await import('playwright-core');
   const profile = mkdtempSync(join(tmpdir(), 'pleach-page-'));
@@ -16,8 +16,15 @@ export async function browse(options = {}) {
     executablePath: CHROMIUM,
     headless: true,
     args: [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync', '--enable-precise-memory-info',
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--enable-precise-memory-info',
     ],
     ...options,
   });
@@ -25,5 +32,5 @@ export async function browse(options = {}) {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
   };
-  return { context, end };
+  return { context, end, profile };
 }

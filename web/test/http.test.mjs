@@ -49,8 +49,14 @@ before(async () => {
   writeFileSync(join(files, 'u64_u64.pleach'), bytesOf('u64_u64'));
   writeFileSync(join(files, 'utf8_u32_text.pleach'), bytesOf('utf8_u32_text'));
   [own, other] = [await freePort(), await freePort()];
-  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/temp;`).join(' ');
-  writeFileSync(join(folder, 'nginx.conf'), `${process.getuid() === 0 ? `user ${userInfo().username};` : ''} daemon off; pid ${folder}/pid; error_log ${folder}/error.log;
+  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${folder}/temp;`)
+    .join(' ');
+  // Workers of a server that root starts would be another user, who may not read the folder.
+  const user = process.getuid() === 0 ? `user ${userInfo().username};` : '';
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `${user} daemon off; pid ${folder}/pid; error_log ${folder}/error.log;
 worker_processes 1; events { worker_connections 64; }
 http {
   access_log off; ${temp} types { text/html html; } default_type application/vnd.pleach;
@@ -61,7 +67,8 @@ http {
       add_header Access-Control-Expose-Headers "Content-Range, ETag"; }
   }
 }
-`);
+`,
+  );
   const args = ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', join(folder, 'error.log')];
   assert.equal(spawnSync(NGINX, ['-t', ...args]).status, 0, 'the configuration of nginx');
   server = spawn(NGINX, args, { stdio: 'ignore' });
@@ -88,8 +95,11 @@ after(async () => {
 /** Opens the page for a file on the server. */
 async function open(url) {
   await page.goto(`http://127.0.0.1:${own}/index.html?url=${encodeURIComponent(url)}`);
-  await page.waitForFunction(() => document.getElementById('busy').textContent === ''
-    && (!document.getElementById('message').hidden || document.getElementById('facts').textContent !== ''));
+  await page.waitForFunction(
+    () =>
+      document.getElementById('busy').textContent === '' &&
+      (!document.getElementById('message').hidden || document.getElementById('facts').textContent !== ''),
+  );
 }
 
 const text = (id) => page.textContent(`#${id}`);
@@ -97,8 +107,11 @@ const text = (id) => page.textContent(`#${id}`);
 async function lookUp(key) {
   await page.fill('#key', key);
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => document.getElementById('busy').textContent === ''
-    && (document.getElementById('found').textContent !== '' || !document.getElementById('message').hidden));
+  await page.waitForFunction(
+    () =>
+      document.getElementById('busy').textContent === '' &&
+      (document.getElementById('found').textContent !== '' || !document.getElementById('message').hidden),
+  );
 }
 
 test('a file is read by ranges, looked up and checked', { skip }, async () => {
@@ -153,7 +166,14 @@ test('pages of other origins read files of servers that allow it', { skip }, asy
 
 test('the page connects to the server of its file alone', { skip }, async () => {
   await open('/ranges/u64_u64.pleach');
-  const found = await page.evaluate((url) => fetch(url).then(() => 'sent', () => 'refused'), `http://127.0.0.1:${other}/open/u64_u64.pleach`);
+  const found = await page.evaluate(
+    (url) =>
+      fetch(url).then(
+        () => 'sent',
+        () => 'refused',
+      ),
+    `http://127.0.0.1:${other}/open/u64_u64.pleach`,
+  );
   assert.equal(found, 'refused');
 });
 
@@ -170,7 +190,10 @@ test('a file that is replaced midway is told as such', { skip }, async () => {
     assert.equal(await page.isHidden('#message'), true, await text('message'));
     replace(1_700_000_000 + 100 * round);
     await lookUp('700003');
-    assert.match(await text('message'), /\(changed\): the file on the server was replaced while it was read: open it again/);
+    assert.match(
+      await text('message'),
+      /\(changed\): the file on the server was replaced while it was read: open it again/,
+    );
     assert.doesNotMatch(await text('message'), /damage/);
   }
 });

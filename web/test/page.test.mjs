@@ -42,7 +42,9 @@ async function choose(name, bytes) {
   writeFileSync(path, bytes);
   await page.goto(address);
   await page.setInputFiles('#file', path);
-  await page.waitForFunction(() => document.title !== 'Pleach file' && document.getElementById('busy').textContent === '');
+  await page.waitForFunction(
+    () => document.title !== 'Pleach file' && document.getElementById('busy').textContent === '',
+  );
 }
 
 const text = (id) => page.textContent(`#${id}`);
@@ -51,7 +53,9 @@ const text = (id) => page.textContent(`#${id}`);
 async function check() {
   await page.click('#check');
   await page.waitForFunction(() => document.getElementById('verdict').textContent !== '');
-  const codes = await page.$$eval('#findings tbody tr td:first-child', (cells) => cells.map((cell) => cell.textContent));
+  const codes = await page.$$eval('#findings tbody tr td:first-child', (cells) =>
+    cells.map((cell) => cell.textContent),
+  );
   return { verdict: await text('verdict'), codes };
 }
 
@@ -61,7 +65,9 @@ test('a file shows its sections, finds keys by keyboard, and is intact', { skip 
   assert.match(await text('privacy'), /stays on this machine/);
   const tags = await page.$$eval('#sections tbody tr td:first-child', (cells) => cells.map((cell) => cell.textContent));
   assert.deepEqual(tags, ['', ...sectionsOf(bytesOf('u64_u64')).map((it) => it.name), '']);
-  const shares = await page.$$eval('#map span', (parts) => parts.reduce((sum, part) => sum + parseFloat(part.style.flexBasis), 0));
+  const shares = await page.$$eval('#map span', (parts) =>
+    parts.reduce((sum, part) => sum + parseFloat(part.style.flexBasis), 0),
+  );
   assert.ok(Math.abs(shares - 100) < 0.1, `${shares}`);
   await page.focus('#key');
   await page.keyboard.type('18446744073709551615');
@@ -81,13 +87,33 @@ test('a file shows its sections, finds keys by keyboard, and is intact', { skip 
   assert.deepEqual(codes, []);
 });
 
+test('a key inside of an interval is found by its beginning', { skip }, async () => {
+  await choose('intervals', bytesOf('intervals'));
+  for (const [key, answer] of [
+    ['0.0.0.5', /inside of the interval.*0\.0\.0\.0/s],
+    ['0.0.0.10', /Absent/],
+  ]) {
+    await page.fill('#key', key);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(
+      (asked) =>
+        document.getElementById('busy').textContent === '' &&
+        asked === document.getElementById('key').value &&
+        document.getElementById('found').textContent !== '',
+      key,
+    );
+    assert.match(await text('found'), answer);
+  }
+});
+
 test('ranges have pages', { skip }, async () => {
   await choose('delta8', bytesOf('delta8'));
   await page.fill('#from', '1010');
   await page.fill('#to', '1100');
   await page.keyboard.press('Enter');
   await page.waitForSelector('#page:not([hidden])');
-  const keys = () => page.$$eval('#tuples tbody tr td:nth-child(2)', (cells) => cells.map((cell) => Number(cell.textContent)));
+  const keys = () =>
+    page.$$eval('#tuples tbody tr td:nth-child(2)', (cells) => cells.map((cell) => Number(cell.textContent)));
   const file = await Pleach.open(bytesOf('delta8'));
   const all = [];
   for await (const { key } of file.range(1010, 1100)) {
@@ -96,10 +122,16 @@ test('ranges have pages', { skip }, async () => {
   assert.deepEqual(await keys(), all.slice(0, 50));
   assert.equal(await page.isDisabled('#previous'), true);
   await page.click('#next');
-  await page.waitForFunction((first) => document.querySelector('#tuples td:nth-child(2)').textContent === first, String(all[50]));
+  await page.waitForFunction(
+    (first) => document.querySelector('#tuples td:nth-child(2)').textContent === first,
+    String(all[50]),
+  );
   assert.deepEqual(await keys(), all.slice(50, 100));
   await page.click('#previous');
-  await page.waitForFunction((first) => document.querySelector('#tuples td:nth-child(2)').textContent === first, String(all[0]));
+  await page.waitForFunction(
+    (first) => document.querySelector('#tuples td:nth-child(2)').textContent === first,
+    String(all[0]),
+  );
 });
 
 test('all types are shown, looked up and sampled', { skip }, async () => {
@@ -124,7 +156,8 @@ test('all types are shown, looked up and sampled', { skip }, async () => {
 });
 
 test('broken files show their refusal, and the page goes on', { skip }, async () => {
-  const entry = (index, at, byte) => (it) => sealHead(it.fill(byte, 4096 + 128 * index + at, 4096 + 128 * index + at + 1));
+  const entry = (index, at, byte) => (it) =>
+    sealHead(it.fill(byte, 4096 + 128 * index + at, 4096 + 128 * index + at + 1));
   const cases = [
     ['magic', 1, (it) => it.fill(0, 0, 1)],
     ['truncated', 2, (it) => it.slice(0, it.length - 4096)],
@@ -138,7 +171,10 @@ test('broken files show their refusal, and the page goes on', { skip }, async ()
   ];
   for (const [rule, number, change] of cases) {
     await choose(rule, change(bytesOf('u64_u64')));
-    assert.ok((await text('message')).startsWith(`The file is refused by rule ${number}, ${rule}: `), await text('message'));
+    assert.ok(
+      (await text('message')).startsWith(`The file is refused by rule ${number}, ${rule}: `),
+      await text('message'),
+    );
     assert.equal(await page.isVisible('#facts'), false, rule);
     if (rule !== 'magic') {
       assert.match((await check()).verdict, /damaged|does not know/, rule);
@@ -197,10 +233,14 @@ test('everything can be reached by the keyboard, and has a name', { skip }, asyn
   for (const id of ['file', 'url', 'key', 'from', 'to', 'sample', 'check']) {
     assert.ok(reached.has(id), `${id}: ${[...reached].join(', ')}`);
   }
-  const nameless = await page.$$eval('input, button, progress, [role="img"], [role="region"]', (all) => all.filter((it) => {
-    const label = it.labels?.length > 0 || it.getAttribute('aria-label') || it.getAttribute('aria-labelledby');
-    return !label && it.textContent.trim() === '';
-  }).map((it) => it.outerHTML));
+  const nameless = await page.$$eval('input, button, progress, [role="img"], [role="region"]', (all) =>
+    all
+      .filter((it) => {
+        const label = it.labels?.length > 0 || it.getAttribute('aria-label') || it.getAttribute('aria-labelledby');
+        return !label && it.textContent.trim() === '';
+      })
+      .map((it) => it.outerHTML),
+  );
   assert.deepEqual(nameless, []);
 });
 
@@ -215,7 +255,12 @@ test('nothing is wider than a narrow screen, in light and dark', { skip }, async
     assert.ok(over <= 0, `${colorScheme}: ${over} pixels too wide`);
     const [ground, letters] = await page.evaluate(() => {
       const style = getComputedStyle(document.body);
-      return [style.backgroundColor, style.color].map((it) => it.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0));
+      return [style.backgroundColor, style.color].map((it) =>
+        it
+          .match(/\d+/g)
+          .slice(0, 3)
+          .reduce((sum, part) => sum + Number(part), 0),
+      );
     });
     assert.equal(ground > letters, colorScheme === 'light');
   }
@@ -224,10 +269,17 @@ test('nothing is wider than a narrow screen, in light and dark', { skip }, async
 
 test('the page may connect to nothing, and no script has failed', { skip }, async () => {
   await page.goto(address);
-  const found = await page.evaluate(() => fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused'));
+  const found = await page.evaluate(() =>
+    fetch('http://127.0.0.1:9/').then(
+      () => 'sent',
+      () => 'refused',
+    ),
+  );
   assert.equal(found, 'refused');
   const blocked = errors.filter((error) => /Content Security Policy/.test(error));
   assert.ok(blocked.length > 0, 'the policy refused it');
-  assert.deepEqual(errors.filter((error) => !blocked.includes(error) && !/ERR_|Failed to fetch/.test(error)), []);
+  assert.deepEqual(
+    errors.filter((error) => !blocked.includes(error) && !/ERR_|Failed to fetch/.test(error)),
+    [],
+  );
 });
-

@@ -18,7 +18,9 @@ test('the sources of the reader keep their types', { skip }, () => compile('tsco
 test('callers fit the declared types', { skip }, () => compile('tsconfig.usage.json'));
 
 test('what is declared is exported, and the other way round', () => {
-  const declared = readFileSync(here('../../readers/js/pleach.d.ts'), 'utf8').matchAll(/^export (?:class|function|const) (\w+)/gm);
+  const declared = readFileSync(here('../../readers/js/pleach.d.ts'), 'utf8').matchAll(
+    /^export (?:class|function|const) (\w+)/gm,
+  );
   assert.deepEqual(Array.from(declared, (found) => found[1]).sort(), Object.keys(reader).sort());
 });
 
@@ -26,3 +28,23 @@ test('the page is made of its sources', () => {
   const run = spawnSync(process.execPath, [here('../build.mjs'), '--check'], { encoding: 'utf8' });
   assert.equal(run.status, 0, run.stderr);
 });
+
+const formatter = here('../node_modules/prettier/bin/prettier.cjs');
+const sources = ['build.mjs', 'src', 'test', '../readers/js/*.js', '../readers/js/*.mjs', '../readers/js/*.ts'];
+test(
+  'sources are formatted, and narrow',
+  { skip: !existsSync(formatter) && 'run npm ci in web/ for the formatter' },
+  () => {
+    const args = [
+      '--config',
+      '.prettierrc.json',
+      '--check',
+      '../readers/js/src',
+      '../readers/js/test',
+      ...sources,
+      '!src/index.html',
+    ];
+    const run = spawnSync(process.execPath, [formatter, ...args], { encoding: 'utf8', cwd: here('..') });
+    assert.equal(run.status, 0, run.stdout + run.stderr);
+  },
+);

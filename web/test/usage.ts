@@ -14,7 +14,9 @@ export async function use(blob: Blob, bytes: Uint8Array): Promise<Finding[]> {
   }
   const names: string[] = [...file.structures, file.meta.keyName, file.formatValue(value), RULES[0][0]];
   const remote: HttpSource = await HttpSource.open('https://example.org/a.pleach', { headers: { a: 'b' } });
-  const report = await check(new BlobSource(blob), { progress: (done, all, what) => names.push(`${done / all} ${what}`) });
+  const report = await check(new BlobSource(blob), {
+    progress: (done, all, what) => names.push(`${done / all} ${what}`),
+  });
   // @ts-expect-error: there is no such structure.
   await file.lower(1, { by: 'tree' });
   return remote.bytes > 0 && report.verdict === 'damaged' ? report.findings : [];

@@ -66,7 +66,10 @@ export class Blocks {
     const whole = new Uint8Array(length);
     let to = 0;
     blocks.forEach((block, number) => {
-      const part = block.subarray(number === 0 ? start : 0, Math.min(block.length, (number === 0 ? start : 0) + length - to));
+      const part = block.subarray(
+        number === 0 ? start : 0,
+        Math.min(block.length, (number === 0 ? start : 0) + length - to),
+      );
       whole.set(part, to);
       to += part.length;
     });
@@ -133,14 +136,17 @@ export class Blocks {
     const promises = [];
     for (let block = first; block < end; block++) {
       const key = section.index * SECTION_BLOCKS + block;
-      const one = read.then((blocks) => {
-        this.coming.delete(key);
-        this.keep(key, blocks[block - first]);
-        return blocks[block - first];
-      }, (error) => {
-        this.coming.delete(key);
-        throw error;
-      });
+      const one = read.then(
+        (blocks) => {
+          this.coming.delete(key);
+          this.keep(key, blocks[block - first]);
+          return blocks[block - first];
+        },
+        (error) => {
+          this.coming.delete(key);
+          throw error;
+        },
+      );
       this.coming.set(key, one);
       promises.push(one);
     }

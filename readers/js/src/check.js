@@ -26,7 +26,10 @@ import { checkBtree, checkFast, checkHarmonia, checkPacked } from './check/trees
 
 /** Codes of findings for files that are refused. */
 const CODES = new Map([
-  ['truncated', 'length'], ['extended', 'length'], ['superblock-sum', 'superblock'], ['table-sum', 'table'],
+  ['truncated', 'length'],
+  ['extended', 'length'],
+  ['superblock-sum', 'superblock'],
+  ['table-sum', 'table'],
 ]);
 
 /**
@@ -81,7 +84,15 @@ async function checkRefused(job, head, closing, refusal) {
   const isTable = rule === 'table-sum';
   const offset = code === 'length' ? bytes : isTable ? PAGE_BYTES : 0;
   const section = code === 'length' ? 'file' : isTable ? 'section table' : 'superblock';
-  job.add(job.sums, { code, section, offset, length: PAGE_BYTES, expected: `rule ${rule}`, found: 'not so', text: message });
+  job.add(job.sums, {
+    code,
+    section,
+    offset,
+    length: PAGE_BYTES,
+    expected: `rule ${rule}`,
+    found: 'not so',
+    text: message,
+  });
   if (rule === 'magic') {
     return reportOf(job, 'foreign', null);
   }
@@ -105,7 +116,11 @@ function throughCopies(head, closing, bytes) {
   if (head.length < HEAD_BYTES || closing.length < HEAD_BYTES) {
     return null;
   }
-  for (const [block, table] of [[true, false], [false, true], [true, true]]) {
+  for (const [block, table] of [
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
     const repaired = head.slice();
     if (block) {
       repaired.set(closing.subarray(PAGE_BYTES), 0);
@@ -133,7 +148,8 @@ function throughCopies(head, closing, bytes) {
 function checkCopies(job, head, closing) {
   const { bytes } = job.source;
   const copies = [
-    ['superblock-copy', 'closing superblock', 0, PAGE_BYTES], ['table-copy', 'closing section table', PAGE_BYTES, 0],
+    ['superblock-copy', 'closing superblock', 0, PAGE_BYTES],
+    ['table-copy', 'closing section table', PAGE_BYTES, 0],
   ];
   for (const [code, section, first, copy] of /** @type {[string, string, number, number][]} */ (copies)) {
     for (let at = 0; at < PAGE_BYTES; at++) {
@@ -204,11 +220,14 @@ async function checkSections(job, header) {
   const steps = [
     ['columns', () => new ColumnCheck(job, header, record).run()],
     ['TEXT', () => checkText(job, header)],
-    ['TRIE', async () => {
-      if (header.trie) {
-        await new TrieCheck(job, header).run();
-      }
-    }],
+    [
+      'TRIE',
+      async () => {
+        if (header.trie) {
+          await new TrieCheck(job, header).run();
+        }
+      },
+    ],
     ['PACK', () => checkPacked(job, header)],
     ['HARM', () => checkHarmonia(job, header)],
     ['BTRE', () => checkBtree(job, header)],

@@ -63,8 +63,16 @@ function pageLevel(geometry, depth, gap, above, start, join) {
   const lastPage = right(gap, depth - above);
   /** @type {PageLevel} */
   const page = {
-    above, levels, below: depth - above - levels, last: joined ? 0 : lastPage, start, slots: [0, 0],
-    unitPages: 0, gapSlots: 0, joined, lines: [],
+    above,
+    levels,
+    below: depth - above - levels,
+    last: joined ? 0 : lastPage,
+    start,
+    slots: [0, 0],
+    unitPages: 0,
+    gapSlots: 0,
+    joined,
+    lines: [],
   };
   let inside = 0;
   while (inside < levels) {
@@ -301,14 +309,27 @@ export function fastShape(stored, keys, length, wordBytes) {
     return null;
   }
   const geometry = {
-    keys, keyBytes: wordBytes, dk, dl, dp, padded: (padded & 1) !== 0, aligned: (padded & 2) !== 0,
+    keys,
+    keyBytes: wordBytes,
+    dk,
+    dl,
+    dp,
+    padded: (padded & 1) !== 0,
+    aligned: (padded & 2) !== 0,
   };
   const tree = treeOf(geometry, true);
   if (!tree || stored.u32(8) !== tree.depth) {
     return null;
   }
   const shape = {
-    form, geometry, tree, bytes: length, records: [], pages: 0, recordBytes: wordBytes === 16 ? 32 : 16, pagesAt: 0,
+    form,
+    geometry,
+    tree,
+    bytes: length,
+    records: [],
+    pages: 0,
+    recordBytes: wordBytes === 16 ? 32 : 16,
+    pagesAt: 0,
     narrow: new Map(),
   };
   if (form === 0) {

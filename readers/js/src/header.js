@@ -6,7 +6,16 @@ import { crc32 } from './crc.js';
 import { Refusal } from './error.js';
 import { fastShape } from './classic.js';
 import {
-  Parameters, alignUp, btreeShape, codesAgree, columnShape, gridShape, harmoniaShape, packShape, spineShape, textShape,
+  Parameters,
+  alignUp,
+  btreeShape,
+  codesAgree,
+  columnShape,
+  gridShape,
+  harmoniaShape,
+  packShape,
+  spineShape,
+  textShape,
   trieShape,
 } from './shape.js';
 import { Short } from './short.js';
@@ -25,8 +34,23 @@ const REQUIRED = 1;
 const META_BYTES_MAX = 1048576;
 const MASK_BYTES_MAX = 131102;
 const TAGS = [
-  'META', 'LINE', 'SPIN', 'GRID', 'MASK', 'TAIL', 'KEYS', 'TEXT', 'TRIE', 'VALS', 'CODE', 'PACK', 'FAST', 'HARM', 'BTRE',
-  'SUMS', 'SUM2',
+  'META',
+  'LINE',
+  'SPIN',
+  'GRID',
+  'MASK',
+  'TAIL',
+  'KEYS',
+  'TEXT',
+  'TRIE',
+  'VALS',
+  'CODE',
+  'PACK',
+  'FAST',
+  'HARM',
+  'BTRE',
+  'SUMS',
+  'SUM2',
 ];
 
 /**
@@ -232,7 +256,9 @@ export class Header {
     this.refuseIf('flags', (it) => (it.flags & ~REQUIRED) !== 0);
     this.refuseIf('required-section', (it) => it.flags === REQUIRED && !TAGS.includes(it.tag));
     this.refuseIf('section-twice', (it) => this.sections.findIndex((other) => other.tag === it.tag) < it.index);
-    this.refuseIf('reserved', (it) => [...it.entry.subarray(52, 56), ...it.entry.subarray(120)].some((byte) => byte !== 0));
+    this.refuseIf('reserved', (it) =>
+      [...it.entry.subarray(52, 56), ...it.entry.subarray(120)].some((byte) => byte !== 0),
+    );
   }
 
   checkSums() {
@@ -406,15 +432,18 @@ export class Header {
   readOthers() {
     const { tuples, wordBytes, valueBytes, keyType } = this;
     this.packed = this.shaped('PACK', 'packed', (it) =>
-      it.elements === tuples && !keyType.isBytes
-        ? packShape(it.parameters, it.elements, it.length, wordBytes) : null);
+      it.elements === tuples && !keyType.isBytes ? packShape(it.parameters, it.elements, it.length, wordBytes) : null,
+    );
     this.grid = this.shaped('GRID', 'grid', (it) => gridShape(it.parameters, it.elements, it.length, wordBytes));
     this.harmonia = this.shaped('HARM', 'harmonia', (it) =>
-      it.elements === tuples ? harmoniaShape(it.parameters, tuples, it.length, wordBytes, valueBytes) : null);
+      it.elements === tuples ? harmoniaShape(it.parameters, tuples, it.length, wordBytes, valueBytes) : null,
+    );
     this.btree = this.shaped('BTRE', 'btree', (it) =>
-      it.elements === tuples ? btreeShape(it.parameters, tuples, it.length, wordBytes, valueBytes) : null);
+      it.elements === tuples ? btreeShape(it.parameters, tuples, it.length, wordBytes, valueBytes) : null,
+    );
     this.fast = this.shaped('FAST', 'fast', (it) =>
-      it.elements === tuples ? fastShape(it.parameters, tuples, it.length, wordBytes) : null);
+      it.elements === tuples ? fastShape(it.parameters, tuples, it.length, wordBytes) : null,
+    );
     if (keyType.isBytes !== (this.find('MASK') !== undefined)) {
       throw new Refusal('mask-missing');
     }
@@ -423,10 +452,17 @@ export class Header {
   /** Names of the structures that this file has. */
   structures() {
     const all = {
-      lines: true, spine: this.spine, grid: this.grid, fast: this.fast, harmonia: this.harmonia, btree: this.btree,
+      lines: true,
+      spine: this.spine,
+      grid: this.grid,
+      fast: this.fast,
+      harmonia: this.harmonia,
+      btree: this.btree,
       trie: this.trie,
     };
-    return Object.entries(all).filter((entry) => entry[1]).map((entry) => entry[0]);
+    return Object.entries(all)
+      .filter((entry) => entry[1])
+      .map((entry) => entry[0]);
   }
 
   /** Program that built the file. */
@@ -443,4 +479,5 @@ export class Header {
 }
 
 /** Text of a file with everything but plain characters replaced. @param {string} text */
-export const shown = (text) => text.replace(/[^\x20-\x7e]/g, (it) => `\\x${it.charCodeAt(0).toString(16).padStart(2, '0')}`);
+export const shown = (text) =>
+  text.replace(/[^\x20-\x7e]/g, (it) => `\\x${it.charCodeAt(0).toString(16).padStart(2, '0')}`);

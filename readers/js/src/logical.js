@@ -7,8 +7,18 @@ import { hash128 } from './sip.js';
 import { isUtf8, textOf } from './meta.js';
 import { fixedBytes, readList } from './record.js';
 
-const UNITS = new Map([['Second', 0], ['Millisecond', 3], ['Microsecond', 6], ['Nanosecond', 9]]);
-const UNIT_NAMES = new Map([[0, 's'], [3, 'ms'], [6, 'us'], [9, 'ns']]);
+const UNITS = new Map([
+  ['Second', 0],
+  ['Millisecond', 3],
+  ['Microsecond', 6],
+  ['Nanosecond', 9],
+]);
+const UNIT_NAMES = new Map([
+  [0, 's'],
+  [3, 'ms'],
+  [6, 'us'],
+  [9, 'ns'],
+]);
 
 /**
  * @typedef {object} Logical
@@ -98,13 +108,16 @@ function readNumbered(text) {
       return number >= 1 && number <= 15 ? { kind: 'hash', words: 'u64', name: 'hash64', turn: number } : null;
     case 'Prefix':
       return number >= 1 && number < 2 ** 32
-        ? { kind: 'prefix', words: 'utf8', name: `prefix:${number}`, letters: number } : null;
+        ? { kind: 'prefix', words: 'utf8', name: `prefix:${number}`, letters: number }
+        : null;
     case 'Time32':
     case 'Time64':
-      return digits === undefined ? null
+      return digits === undefined
+        ? null
         : { kind: 'time', words: name === 'Time32' ? 'i32' : 'i64', name: `time[${UNIT_NAMES.get(digits)}]`, digits };
     case 'Duration':
-      return digits === undefined ? null
+      return digits === undefined
+        ? null
         : { kind: 'duration', words: 'i64', name: `duration[${UNIT_NAMES.get(digits)}]`, digits };
     case 'Timestamp':
       return readTimestamp(inner);
@@ -144,7 +157,15 @@ function readDecimal(name, inner) {
 }
 
 const PART_BYTES = new Map([
-  ['u8', 1], ['u16', 2], ['u32', 4], ['u64', 8], ['u128', 16], ['i8', 1], ['i16', 2], ['i32', 4], ['i64', 8],
+  ['u8', 1],
+  ['u16', 2],
+  ['u32', 4],
+  ['u64', 8],
+  ['u128', 16],
+  ['i8', 1],
+  ['i16', 2],
+  ['i32', 4],
+  ['i64', 8],
 ]);
 
 /** @param {string} text @returns {Logical | null} */
@@ -168,8 +189,17 @@ function readComposite(text) {
   }
   const isFixed = parts.every((part) => part.bytes > 0);
   const all = parts.reduce((sum, part) => sum + part.bytes, 0);
-  const words = !isFixed ? 'bytes' : all <= 4 ? 'u32' : all <= 8 ? 'u64' : all <= 16 ? 'u128'
-    : all <= 65535 ? `bytes${all}` : 'bytes';
+  const words = !isFixed
+    ? 'bytes'
+    : all <= 4
+      ? 'u32'
+      : all <= 8
+        ? 'u64'
+        : all <= 16
+          ? 'u128'
+          : all <= 65535
+            ? `bytes${all}`
+            : 'bytes';
   const names = parts.map((part) => part.logical.name || part.kind);
   return { kind: 'composite', words, name: `(${names.join(', ')})`, parts };
 }
@@ -500,7 +530,10 @@ function basesText(word) {
 
 /** @param {string} text */
 function canonical(text) {
-  const other = [...text.toUpperCase()].reverse().map((base) => 'ACGT'[3 - 'ACGT'.indexOf(base)]).join('');
+  const other = [...text.toUpperCase()]
+    .reverse()
+    .map((base) => 'ACGT'[3 - 'ACGT'.indexOf(base)])
+    .join('');
   return other < text.toUpperCase() ? other : text;
 }
 
@@ -588,7 +621,15 @@ function unsignedText(logical, number) {
       return number === 0n ? 'false' : 'true';
     case 'uuid': {
       const digits = number.toString(16).padStart(32, '0');
-      return [[0, 8], [8, 12], [12, 16], [16, 20], [20, 32]].map(([from, to]) => digits.slice(from, to)).join('-');
+      return [
+        [0, 8],
+        [8, 12],
+        [12, 16],
+        [16, 20],
+        [20, 32],
+      ]
+        .map(([from, to]) => digits.slice(from, to))
+        .join('-');
     }
     case 'ipv4':
       return v4Text(number);
@@ -793,21 +834,23 @@ function partsText(logical, key) {
   if (!elements) {
     return hexText(bytes);
   }
-  return elements.map((element, at) => {
-    const part = parts[at];
-    if (part.logical.kind !== 'plain') {
-      return elementText(part.logical, element);
-    }
-    if (typeof element === 'bigint') {
-      return element.toString();
-    }
-    if (part.kind !== 'utf8') {
-      return hexText(element);
-    }
-    const text = textOf(element);
-    // eslint-disable-next-line no-control-regex
-    return /[,"\x00-\x1f\x7f]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  }).join(',');
+  return elements
+    .map((element, at) => {
+      const part = parts[at];
+      if (part.logical.kind !== 'plain') {
+        return elementText(part.logical, element);
+      }
+      if (typeof element === 'bigint') {
+        return element.toString();
+      }
+      if (part.kind !== 'utf8') {
+        return hexText(element);
+      }
+      const text = textOf(element);
+      // eslint-disable-next-line no-control-regex
+      return /[,"\x00-\x1f\x7f]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    })
+    .join(',');
 }
 
 /**

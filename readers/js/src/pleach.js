@@ -4,8 +4,17 @@
 import { Blocks } from './blocks.js';
 import { Damage, Refusal } from './error.js';
 import { APPROXIMATE, HEAD_BYTES, Header } from './header.js';
-import { approximateOf, elementText, isAlwaysApproximate, meaningOf, numberOfBytes, bytesOfNumber, readElement, readHex,
-  hexText } from './logical.js';
+import {
+  approximateOf,
+  elementText,
+  isAlwaysApproximate,
+  meaningOf,
+  numberOfBytes,
+  bytesOfNumber,
+  readElement,
+  readHex,
+  hexText,
+} from './logical.js';
 import { Mask, splitWord } from './mask.js';
 import { readMeta, textOf } from './meta.js';
 import { readFields, readRecord } from './record.js';
@@ -255,7 +264,12 @@ export class Pleach {
   /** @returns {[string, {offset: number, shape: import('./shape.js').ColumnShape}][]} columns by rank */
   columns() {
     const { tails, keys, values, codes } = this.header;
-    const all = [['TAIL', tails], ['KEYS', keys], ['CODE', codes], ['VALS', codes ? null : values]];
+    const all = [
+      ['TAIL', tails],
+      ['KEYS', keys],
+      ['CODE', codes],
+      ['VALS', codes ? null : values],
+    ];
     return /** @type {any} */ (all.filter((entry) => entry[1]));
   }
 
@@ -522,4 +536,3 @@ export function checkApproximate(header, meta, meaning) {
     throw new Refusal('approximate');
   }
 }
-

@@ -5,7 +5,16 @@ import { isUtf8, textOf } from './meta.js';
 
 /** Kinds of numbers in fields and parts: bytes, and how they are read. */
 const NUMBERS = new Map([
-  ['u8', 1], ['u16', 2], ['u32', 4], ['u64', 8], ['i8', 1], ['i16', 2], ['i32', 4], ['i64', 8], ['f32', 4], ['f64', 8],
+  ['u8', 1],
+  ['u16', 2],
+  ['u32', 4],
+  ['u64', 8],
+  ['i8', 1],
+  ['i16', 2],
+  ['i32', 4],
+  ['i64', 8],
+  ['f32', 4],
+  ['f64', 8],
 ]);
 
 /**
@@ -93,8 +102,10 @@ export function readList(text, start) {
   }
   const names = new Set(entries.map((entry) => entry.name));
   const isPlain = (/** @type {string} */ name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name);
-  const parts = entries.map(({ name, kind, logical }) =>
-    `${isPlain(name) ? name : quoted(name)}: ${kind}${logical ? ` ${quoted(logical)}` : ''}`);
+  const parts = entries.map(
+    ({ name, kind, logical }) =>
+      `${isPlain(name) ? name : quoted(name)}: ${kind}${logical ? ` ${quoted(logical)}` : ''}`,
+  );
   return names.size === entries.length && `${start}${parts.join(', ')}>` === text ? entries : null;
 }
 

@@ -332,7 +332,11 @@ export class Search {
     for (const [number, level] of pagedLevels(shape).entries()) {
       page = Math.min(page, level.last);
       const at = (shape.records[number] + page) * shape.recordBytes;
-      const record = pageRecord(viewOf(await this.blocks.bytes(section, at, shape.recordBytes)), 0, shape.geometry.keyBytes);
+      const record = pageRecord(
+        viewOf(await this.blocks.bytes(section, at, shape.recordBytes)),
+        0,
+        shape.geometry.keyBytes,
+      );
       const tree = shape.narrow.get(record.width);
       if (!tree) {
         return 0;

@@ -101,6 +101,8 @@ export class Short {
     }
     // The highest bit that no run keeps decides: keys that agree above it are smaller.
     const last = this.gather(distance | ones(other.toString(2).length));
-    return last < this.most ? { word: last + 1n, isKey: false, isEnd: false } : { word: last, isKey: false, isEnd: true };
+    return last < this.most
+      ? { word: last + 1n, isKey: false, isEnd: false }
+      : { word: last, isKey: false, isEnd: true };
   }
 }

@@ -6,7 +6,14 @@ export class SipHash {
   constructor() {
     // v0 to v3, with the change that 128 bits of output ask for.
     this.v = new Uint32Array([
-      0x70736575, 0x736f6d65, 0x6e646f6d ^ 0xee, 0x646f7261, 0x6e657261, 0x6c796765, 0x79746573, 0x74656462,
+      0x70736575,
+      0x736f6d65,
+      0x6e646f6d ^ 0xee,
+      0x646f7261,
+      0x6e657261,
+      0x6c796765,
+      0x79746573,
+      0x74656462,
     ]);
     this.held = new Uint8Array(8);
     this.count = 0;

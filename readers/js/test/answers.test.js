@@ -18,9 +18,16 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const KEYS = Number(process.env.PLEACH_KEYS ?? 1000);
 const random = numbers(11);
-const big = (bits) => Array.from({ length: Math.ceil(bits / 24) }, () => BigInt(random(1 << 24)))
-  .reduce((all, part) => (all << 24n) | part, 0n) & ((1n << BigInt(bits)) - 1n);
-const hex = (digits) => big(4 * digits).toString(16).padStart(digits, '0');
+const big = (bits) =>
+  Array.from({ length: Math.ceil(bits / 24) }, () => BigInt(random(1 << 24))).reduce(
+    (all, part) => (all << 24n) | part,
+    0n,
+  ) &
+  ((1n << BigInt(bits)) - 1n);
+const hex = (digits) =>
+  big(4 * digits)
+    .toString(16)
+    .padStart(digits, '0');
 const two = (number) => String(number).padStart(2, '0');
 const date = () => `${1900 + random(300)}-${two(1 + random(12))}-${two(1 + random(28))}`;
 const clock = () => `${two(random(24))}:${two(random(60))}:${two(random(60))}`;

@@ -32,10 +32,16 @@ test('a block that is read is verified, unless told otherwise', async () => {
   const bytes = bytesOf('u64_u64');
   const line = sectionsOf(bytes).find((it) => it.name === 'LINE');
   bytes[line.offset + 40] ^= 1;
-  await assert.rejects(readAll(bytes), (error) => error instanceof Damage && error.code === 'block' && error.section === 'LINE');
+  await assert.rejects(
+    readAll(bytes),
+    (error) => error instanceof Damage && error.code === 'block' && error.section === 'LINE',
+  );
   await readAll(bytes, { verify: false });
   const { findings } = await check(bytes);
-  assert.deepEqual(findings.map((it) => [it.code, it.section, it.offset]), [['block', 'LINE', line.offset]]);
+  assert.deepEqual(
+    findings.map((it) => [it.code, it.section, it.offset]),
+    [['block', 'LINE', line.offset]],
+  );
 });
 
 test('damage of any file gives a Damage or a Refusal, and never anything else', async () => {
@@ -45,7 +51,10 @@ test('damage of any file gives a Damage or a Refusal, and never anything else', 
     for (let round = 0; round < 6; round++) {
       const at = random(bytes.length);
       const old = bytes.slice(at, at + 8);
-      bytes.set(old.map(() => random(256)), at);
+      bytes.set(
+        old.map(() => random(256)),
+        at,
+      );
       for (const verify of [true, false]) {
         try {
           await readAll(bytes, { verify });
@@ -85,7 +94,11 @@ test('rules that are broken under right sums have their codes', async () => {
     ['harmonia', 'u64_u32_harmonia', (it, { HARM }) => it.fill(it[HARM.offset] ^ 1, HARM.offset, HARM.offset + 1)],
     ['classic', 'u64_u32_classic', (it, { FAST }) => it.fill(it[FAST.offset] ^ 1, FAST.offset, FAST.offset + 1)],
     ['btree', 'u64_u32_only_btree', (it, { BTRE }) => it.fill(it[BTRE.offset] ^ 1, BTRE.offset, BTRE.offset + 1)],
-    ['text', 'utf8_u32_text', (it, { TEXT }) => it.fill(it[TEXT.offset + 2565] ^ 1, TEXT.offset + 2565, TEXT.offset + 2566)],
+    [
+      'text',
+      'utf8_u32_text',
+      (it, { TEXT }) => it.fill(it[TEXT.offset + 2565] ^ 1, TEXT.offset + 2565, TEXT.offset + 2566),
+    ],
     ['trie', 'utf8_u32_text', (it, { TRIE }) => it.fill(0, TRIE.offset + 48, TRIE.offset + 56)],
     ['interval', 'intervals', (it, { LINE }, view) => view.setUint32(LINE.offset + 24, 0xffffffff, true)],
     ['header', 'u64_u64', (it) => it.fill(1, 400, 401)],
@@ -103,7 +116,10 @@ test('rules that are broken under right sums have their codes', async () => {
   copy[copy.length - 5000] ^= 1;
   copy[copy.length - 100] ^= 1;
   const { findings } = await check(copy);
-  assert.deepEqual(findings.map((it) => it.code), ['table-copy', 'superblock-copy']);
+  assert.deepEqual(
+    findings.map((it) => it.code),
+    ['table-copy', 'superblock-copy'],
+  );
 });
 
 test('refusals name their rules', async () => {
@@ -126,27 +142,36 @@ test('refusals name their rules', async () => {
     ['unique', head(100, 2)],
     ['table-place', head(105, 32)],
     ['table-entries', head(120, 32)],
-    ['table-sum', (it) => {
-      it[4100] ^= 2;
-      new DataView(it.buffer).setUint32(4092, crc32(it, 0, 4092), true);
-      return it;
-    }],
+    [
+      'table-sum',
+      (it) => {
+        it[4100] ^= 2;
+        new DataView(it.buffer).setUint32(4092, crc32(it, 0, 4092), true);
+        return it;
+      },
+    ],
     ['first-section', entry(0, 9, 0x30)],
     ['alignment', entry(2, 8, 1)],
     ['section-order', entry(2, 9, 0x10)],
     ['section-end', entry(1, 18, 1)],
     ['flags', entry(0, 4, 2)],
     ['required-section', entry(1, 0, 0x41)],
-    ['section-twice', (it) => {
-      it.copyWithin(4096 + 2 * 128, 4096 + 3 * 128, 4096 + 3 * 128 + 4);
-      return sealHead(it);
-    }],
+    [
+      'section-twice',
+      (it) => {
+        it.copyWithin(4096 + 2 * 128, 4096 + 3 * 128, 4096 + 3 * 128 + 4);
+        return sealHead(it);
+      },
+    ],
     ['reserved', entry(2, 52, 1)],
-    ['sums-missing', (it) => {
-      const index = sectionsOf(it).findIndex((one) => one.name === 'SUM2');
-      it.set([0x53, 0x58, 0x58, 0x58, 0], 4096 + 128 * index);
-      return sealHead(it);
-    }],
+    [
+      'sums-missing',
+      (it) => {
+        const index = sectionsOf(it).findIndex((one) => one.name === 'SUM2');
+        it.set([0x53, 0x58, 0x58, 0x58, 0], 4096 + 128 * index);
+        return sealHead(it);
+      },
+    ],
     ['sum2-list', entry(5, 32, 4)],
     ['sums-count', entry(2, 40, 9)],
     ['sums-place', entry(2, 33, 0)],

@@ -8,7 +8,9 @@ import { upgraded } from './forge.js';
 const folder = fileURLToPath(new URL('../../../tests/data/v0.13/', import.meta.url));
 
 /** Names of all golden files. */
-export const names = readdirSync(folder).filter((name) => name.endsWith('.pleach')).map((name) => name.slice(0, -7));
+export const names = readdirSync(folder)
+  .filter((name) => name.endsWith('.pleach'))
+  .map((name) => name.slice(0, -7));
 
 /** Bytes of a golden file, as version 1.0. */
 export const bytesOf = (name) => upgraded(new Uint8Array(readFileSync(`${folder}${name}.pleach`)));

@@ -16,8 +16,14 @@ function entriesOf(view) {
     const tag = new Uint8Array(view.buffer, view.byteOffset + at, 4);
     const end = number + 1 < count ? u64(at + 128 + 8) : view.byteLength - 2 * PAGE;
     return {
-      at, tag, name: String.fromCharCode(...tag), offset: u64(at + 8), length: u64(at + 16), end,
-      list: u64(at + 32), sums: u64(at + 40),
+      at,
+      tag,
+      name: String.fromCharCode(...tag),
+      offset: u64(at + 8),
+      length: u64(at + 16),
+      end,
+      list: u64(at + 32),
+      sums: u64(at + 40),
     };
   });
 }
@@ -40,16 +46,26 @@ export function seal(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const sections = entriesOf(view);
   const plain = sections.filter((it) => it.name !== 'SUMS' && it.name !== 'SUM2');
-  const blocksOf = (it) => Array.from({ length: it.sums }, (_, block) =>
-    crc32(bytes, it.offset + block * BLOCK, Math.min(it.offset + (block + 1) * BLOCK, it.end)));
+  const blocksOf = (it) =>
+    Array.from({ length: it.sums }, (_, block) =>
+      crc32(bytes, it.offset + block * BLOCK, Math.min(it.offset + (block + 1) * BLOCK, it.end)),
+    );
   const hash = new SipHash();
   hash.write(new TextEncoder().encode('pleach file id 0'));
-  for (const [from, to] of [[88, 92], [100, 104], [80, 88]]) {
+  for (const [from, to] of [
+    [88, 92],
+    [100, 104],
+    [80, 88],
+  ]) {
     hash.write(bytes.subarray(from, to));
   }
   const unbound = new Map(plain.map((it) => [it, blocksOf(it)]));
   for (const it of plain) {
-    for (const [from, to] of [[0, 8], [16, 32], [56, 120]]) {
+    for (const [from, to] of [
+      [0, 8],
+      [16, 32],
+      [56, 120],
+    ]) {
       hash.write(bytes.subarray(it.at + from, it.at + to));
     }
     hash.write(new Uint8Array(Uint32Array.from(unbound.get(it)).buffer));
@@ -81,7 +97,10 @@ export function upgraded(bytes) {
 /** Makes a file of keys and values of u64 that has nothing but META, tuple lines and sums. */
 export function linesOf(tuples) {
   const lineBytes = Math.ceil(tuples / 8) * 128;
-  const extents = [['META', 0], ['LINE', lineBytes]];
+  const extents = [
+    ['META', 0],
+    ['LINE', lineBytes],
+  ];
   const align = (value, to) => Math.ceil(value / to) * to;
   const lineAt = lineBytes < 32 << 20 ? 8192 : 256 << 10;
   const offsets = [8192, lineAt, align(lineAt + lineBytes, PAGE)];
@@ -95,14 +114,30 @@ export function linesOf(tuples) {
   const view = new DataView(bytes.buffer);
   bytes.set([0x89, 0x50, 0x4c, 0x45, 0x41, 0x43, 0x48, 13, 10, 0x1a, 10]);
   view.setUint16(16, 1, true);
-  const fields = [[64, 1], [72, bytes.length], [80, tuples], [104, PAGE], [112, PAGE]];
+  const fields = [
+    [64, 1],
+    [72, bytes.length],
+    [80, tuples],
+    [104, PAGE],
+    [112, PAGE],
+  ];
   fields.forEach(([at, value]) => view.setBigUint64(at, BigInt(value), true));
-  [[88, 2], [90, 2]].forEach(([at, value]) => view.setUint16(at, value, true));
-  [[92, 8], [96, 8], [120, 4], [128, 8], [132, 8]].forEach(([at, value]) => view.setUint32(at, value, true));
+  [
+    [88, 2],
+    [90, 2],
+  ].forEach(([at, value]) => view.setUint16(at, value, true));
+  [
+    [92, 8],
+    [96, 8],
+    [120, 4],
+    [128, 8],
+    [132, 8],
+  ].forEach(([at, value]) => view.setUint32(at, value, true));
   view.setBigUint64(136, 3n);
   view.setBigUint64(200, BigInt(7 * (tuples - 1) + 3));
   const entries = [
-    ['META', 0, offsets[0], 0, 0, lists[0], counts[0]], ['LINE', 1, offsets[1], lineBytes, tuples, lists[1], counts[1]],
+    ['META', 0, offsets[0], 0, 0, lists[0], counts[0]],
+    ['LINE', 1, offsets[1], lineBytes, tuples, lists[1], counts[1]],
     ['SUMS', 1, offsets[2], sumsBytes, counts[0] + counts[1], sum2At, sumsCount],
     ['SUM2', 1, sum2At, 4 * sumsCount, sumsCount, 0, 0],
   ];

@@ -72,31 +72,36 @@ for (const name of names) {
   });
 }
 
-const escaped = (text) => text.replace(/[\\\t\n\r]/g, (it) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' })[it]);
+const escaped = (text) =>
+  text.replace(/[\\\t\n\r]/g, (it) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' })[it]);
 
 const isThere = PLEACH !== '' && existsSync(PLEACH);
-test('all tuples are those that the command line prints', { skip: !isThere && 'set PLEACH to the command line' }, async () => {
-  let compared = 0;
-  for (const name of names) {
-    const file = await Pleach.open(bytesOf(name));
-    if (file.record) {
-      continue;
-    }
-    const run = spawnSync(PLEACH, ['range', pathOf(name), '..', '..'], { encoding: 'utf8', maxBuffer: 1 << 28 });
-    if (run.status !== 0 && /upgrade/.test(run.stderr)) {
-      continue;
-    }
-    assert.equal(run.status, 0, run.stderr);
-    const lines = run.stdout.split('\n').filter(Boolean);
-    assert.equal(lines.length, file.tuples);
-    for await (const { rank, key, value } of file.ranks(0, file.tuples)) {
-      const shown = [file.keyType === 'utf8' ? escaped(file.formatKey(key)) : file.formatKey(key)];
-      if (value !== null) {
-        shown.push(file.valueType === 'utf8' ? escaped(value) : file.formatValue(value));
+test(
+  'all tuples are those that the command line prints',
+  { skip: !isThere && 'set PLEACH to the command line' },
+  async () => {
+    let compared = 0;
+    for (const name of names) {
+      const file = await Pleach.open(bytesOf(name));
+      if (file.record) {
+        continue;
       }
-      assert.equal(shown.join('\t'), lines[rank], name);
-      compared += 1;
+      const run = spawnSync(PLEACH, ['range', pathOf(name), '..', '..'], { encoding: 'utf8', maxBuffer: 1 << 28 });
+      if (run.status !== 0 && /upgrade/.test(run.stderr)) {
+        continue;
+      }
+      assert.equal(run.status, 0, run.stderr);
+      const lines = run.stdout.split('\n').filter(Boolean);
+      assert.equal(lines.length, file.tuples);
+      for await (const { rank, key, value } of file.ranks(0, file.tuples)) {
+        const shown = [file.keyType === 'utf8' ? escaped(file.formatKey(key)) : file.formatKey(key)];
+        if (value !== null) {
+          shown.push(file.valueType === 'utf8' ? escaped(value) : file.formatValue(value));
+        }
+        assert.equal(shown.join('\t'), lines[rank], name);
+        compared += 1;
+      }
     }
-  }
-  assert.ok(compared > 0, 'no file was compared');
-});
+    assert.ok(compared > 0, 'no file was compared');
+  },
+);

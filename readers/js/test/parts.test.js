@@ -16,7 +16,12 @@ test('sums and hashes are those of their vectors', () => {
   const long = Uint8Array.from({ length: 100 }, (_, at) => at * 7);
   for (let from = 0; from < 5; from++) {
     for (let to = from; to < 100; to++) {
-      const parts = crc32(long, from + Math.floor((to - from) / 2), to, crc32(long, from, from + Math.floor((to - from) / 2)));
+      const parts = crc32(
+        long,
+        from + Math.floor((to - from) / 2),
+        to,
+        crc32(long, from, from + Math.floor((to - from) / 2)),
+      );
       assert.equal(crc32(long, from, to), parts);
     }
   }
@@ -27,8 +32,11 @@ test('sums and hashes are those of their vectors', () => {
 
 test('encodings have the order of the numbers and read back', () => {
   const cases = [
-    [1, 4, [0, 1, 2 ** 32 - 1]], [2, 8, [0n, 1n, 2n ** 64n - 1n]], [3, 4, [-(2 ** 31), -1, 0, 2 ** 31 - 1]],
-    [4, 8, [-(2n ** 63n), -1n, 0n, 2n ** 63n - 1n]], [5, 16, [0n, 2n ** 127n]],
+    [1, 4, [0, 1, 2 ** 32 - 1]],
+    [2, 8, [0n, 1n, 2n ** 64n - 1n]],
+    [3, 4, [-(2 ** 31), -1, 0, 2 ** 31 - 1]],
+    [4, 8, [-(2n ** 63n), -1n, 0n, 2n ** 63n - 1n]],
+    [5, 16, [0n, 2n ** 127n]],
     [6, 8, [-Infinity, -1.5, -5e-324, 0, 5e-324, 1, Infinity]],
   ];
   for (const [code, size, keys] of cases) {
@@ -48,7 +56,10 @@ test('encodings have the order of the numbers and read back', () => {
 });
 
 test('short words know where keys without a word belong', () => {
-  const short = new Short(8, 4, 100n, [{ from: 0, bits: 3 }, { from: 8, bits: 2 }]);
+  const short = new Short(8, 4, 100n, [
+    { from: 0, bits: 3 },
+    { from: 8, bits: 2 },
+  ]);
   const keys = Array.from({ length: 32 }, (_, word) => short.key(BigInt(word)));
   for (let query = 0n; query < 1100n; query++) {
     const below = keys.filter((key) => key < query).length;
@@ -84,14 +95,23 @@ test('a mask gives the place of every query', () => {
 
 test('logical types read what they print', () => {
   const cases = [
-    ['Date32', '2024-02-29', 19782n], ['Date32', '-0001-03-01', null], ['Time32(Second)', '23:59:59', 86399n],
-    ['Time64(Microsecond)', '12:00:00.5', 43_200_500_000n], ['Duration(Nanosecond)', '-1.5s', -1_500_000_000n],
+    ['Date32', '2024-02-29', 19782n],
+    ['Date32', '-0001-03-01', null],
+    ['Time32(Second)', '23:59:59', 86399n],
+    ['Time64(Microsecond)', '12:00:00.5', 43_200_500_000n],
+    ['Duration(Nanosecond)', '-1.5s', -1_500_000_000n],
     ['Timestamp(Second, Some("UTC"))', '1970-01-02T00:00:00Z', 86400n],
-    ['Timestamp(Millisecond, None)', '1969-12-31T23:59:59.999', -1n], ['Decimal128(15, 2)', '-7675.05', -767505n],
+    ['Timestamp(Millisecond, None)', '1969-12-31T23:59:59.999', -1n],
+    ['Decimal128(15, 2)', '-7675.05', -767505n],
     ['Uuid', '01234567-89ab-cdef-0123-456789abcdef', 0x0123456789abcdef0123456789abcdefn],
-    ['Ipv4', '192.0.2.1', 0xc0000201n], ['Ipv6', '2001:db8::1', 0x20010db8000000000000000000000001n],
-    ['Ip', '255.255.255.255', 0xffffffffn], ['Ip', '::', 0x100000000n], ['Ip', '::fffe:ffff:ffff', null],
-    ['Dna2', 'ACGT', (0x1bn << 120n) | 4n], ['Hex(5)', '5baa6', 0x5baa6n], ['Boolean', 'true', 1n],
+    ['Ipv4', '192.0.2.1', 0xc0000201n],
+    ['Ipv6', '2001:db8::1', 0x20010db8000000000000000000000001n],
+    ['Ip', '255.255.255.255', 0xffffffffn],
+    ['Ip', '::', 0x100000000n],
+    ['Ip', '::fffe:ffff:ffff', null],
+    ['Dna2', 'ACGT', (0x1bn << 120n) | 4n],
+    ['Hex(5)', '5baa6', 0x5baa6n],
+    ['Boolean', 'true', 1n],
     ['composite<a: u8, b: utf8, c: bytes>', '7,"x,""y",00ff', null],
   ];
   for (const [type, text, number] of cases) {
@@ -108,14 +128,31 @@ test('logical types read what they print', () => {
   assert.equal(readElement(readLogical('Dna2(Canonical)'), 'TTTT'), readElement(readLogical('Dna2'), 'AAAA'));
   assert.equal(readElement(readLogical('Hash64(1)'), 'abc'), 0x54d1_d5c1_695e_caa8n);
   const wrong = [
-    ['Date32', '2023-02-29'], ['Date32', '12024-01-01'], ['Ipv4', '1.2.3.256'], ['Ipv4', '01.2.3.4'], ['Ipv6', '1::2::3'],
-    ['Uuid', '0123'], ['Decimal128(5, 1)', '1.25'], ['Time32(Second)', '24:00:00'], ['Hex', '0'], ['Dna2', 'ACGN'],
-    ['Timestamp(Second, Some("UTC"))', '1970-01-01T00:00:00'], ['composite<a: u8, b: u8>', '256,0'], ['Dna2', 'A'.repeat(62)],
+    ['Date32', '2023-02-29'],
+    ['Date32', '12024-01-01'],
+    ['Ipv4', '1.2.3.256'],
+    ['Ipv4', '01.2.3.4'],
+    ['Ipv6', '1::2::3'],
+    ['Uuid', '0123'],
+    ['Decimal128(5, 1)', '1.25'],
+    ['Time32(Second)', '24:00:00'],
+    ['Hex', '0'],
+    ['Dna2', 'ACGN'],
+    ['Timestamp(Second, Some("UTC"))', '1970-01-01T00:00:00'],
+    ['composite<a: u8, b: u8>', '256,0'],
+    ['Dna2', 'A'.repeat(62)],
   ];
   for (const [type, text] of wrong) {
     assert.equal(readElement(readLogical(type), text), null, `${type} ${text}`);
   }
-  for (const text of ['Decimal128(+5, 2)', 'Hex(33)', 'Hash64(16)', 'Prefix(0)', 'Time32(Fortnight)', 'composite<a: u8>']) {
+  for (const text of [
+    'Decimal128(+5, 2)',
+    'Hex(33)',
+    'Hash64(16)',
+    'Prefix(0)',
+    'Time32(Fortnight)',
+    'composite<a: u8>',
+  ]) {
     assert.equal(readLogical(text).kind, 'unknown', text);
   }
   assert.equal(meaningOf('Ipv4', 'u64').kind, 'unknown');
@@ -132,17 +169,31 @@ test('floats are printed in the fewest digits', () => {
 });
 
 test('records have exactly one text', () => {
-  assert.deepEqual(readRecord('record<left: u32, "a b": utf8>', 'bytes').fields.map((field) => field.name), ['left', 'a b']);
+  assert.deepEqual(
+    readRecord('record<left: u32, "a b": utf8>', 'bytes').fields.map((field) => field.name),
+    ['left', 'a b'],
+  );
   assert.equal(readRecord('record<a: u32>', 'u64'), null);
-  for (const text of ['record<a: u32, a: u32>', 'record<"a": u32>', 'record<a: u32 >', 'record<a:u32>', 'record<>', 'record<a: u9>']) {
+  for (const text of [
+    'record<a: u32, a: u32>',
+    'record<"a": u32>',
+    'record<a: u32 >',
+    'record<a:u32>',
+    'record<>',
+    'record<a: u9>',
+  ]) {
     assert.equal(readRecord(text, 'u32'), null, text);
   }
   assert.equal(readList('record<a: i32 "Date32">', 'record<')[0].logical, 'Date32');
 });
 
-test('slots of a classic tree and their indexes are each other\'s inverse', () => {
-  for (const [keys, dk, dl, dp, padded, aligned] of [[31, 2, 5, 5, false, false], [1000, 2, 4, 6, true, false],
-    [200000, 2, 4, 9, true, true], [1 << 12, 1, 3, 5, true, false]]) {
+test("slots of a classic tree and their indexes are each other's inverse", () => {
+  for (const [keys, dk, dl, dp, padded, aligned] of [
+    [31, 2, 5, 5, false, false],
+    [1000, 2, 4, 6, true, false],
+    [200000, 2, 4, 9, true, true],
+    [1 << 12, 1, 3, 5, true, false],
+  ]) {
     const tree = treeOf({ keys, keyBytes: 4, dk, dl, dp, padded, aligned }, true);
     const found = new Set();
     for (let index = 0; index < 2 ** tree.depth - 1; index++) {
@@ -164,5 +215,8 @@ test('slots of a classic tree and their indexes are each other\'s inverse', () =
   }
   const tree = treeOf({ keys: 31, keyBytes: 4, dk: 2, dl: 5, dp: 5, padded: false, aligned: false }, true);
   const order = [15, 7, 23, 3, 1, 5, 11, 9, 13, 19, 17, 21, 27, 25, 29, 0, 2, 4];
-  assert.deepEqual(order.map((_, slot) => indexOf(tree, slot)), order);
+  assert.deepEqual(
+    order.map((_, slot) => indexOf(tree, slot)),
+    order,
+  );
 });

@@ -60,8 +60,15 @@ test('ranges of a web server are read and verified', async () => {
 
 test('what a server does wrong is told as such, never as damage', async () => {
   const cases = [
-    ['whole', 'no-ranges'], ['encoded', 'encoded'], ['replaced', 'changed'], ['precondition', 'changed'],
-    ['missing', 'missing'], ['forbidden', 'blocked'], ['other', 'no-ranges'], ['broken', 'network'], ['failing', 'status'],
+    ['whole', 'no-ranges'],
+    ['encoded', 'encoded'],
+    ['replaced', 'changed'],
+    ['precondition', 'changed'],
+    ['missing', 'missing'],
+    ['forbidden', 'blocked'],
+    ['other', 'no-ranges'],
+    ['broken', 'network'],
+    ['failing', 'status'],
   ];
   for (const [name, kind] of cases) {
     way = name;

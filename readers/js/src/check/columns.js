@@ -194,20 +194,25 @@ export class ColumnCheck {
     if (column.shape.offsetBytes === 0) {
       return;
     }
-    await job.each(0, column.shape.elements, (rank) => {
-      const bounds = reader.bounds(rank);
-      if (!reader.isSound(bounds)) {
-        this.badOffsets(reader, rank);
-      } else if (bounds[1] - bounds[0] > VALUE_BYTES_MAX) {
-        this.long.push({ rank, start: bounds[0], end: bounds[1] });
-      } else if (isText || record) {
-        const value = reader.bytes(bounds);
-        const fault = record ? recordFault(record, value) : isUtf8(value) ? null : 'valid UTF-8';
-        if (fault) {
-          this.badElement('VALS', reader.place(bounds[0]), value, rank, fault);
+    await job.each(
+      0,
+      column.shape.elements,
+      (rank) => {
+        const bounds = reader.bounds(rank);
+        if (!reader.isSound(bounds)) {
+          this.badOffsets(reader, rank);
+        } else if (bounds[1] - bounds[0] > VALUE_BYTES_MAX) {
+          this.long.push({ rank, start: bounds[0], end: bounds[1] });
+        } else if (isText || record) {
+          const value = reader.bytes(bounds);
+          const fault = record ? recordFault(record, value) : isUtf8(value) ? null : 'valid UTF-8';
+          if (fault) {
+            this.badElement('VALS', reader.place(bounds[0]), value, rank, fault);
+          }
         }
-      }
-    }, { bytes: column.shape.dataBytes });
+      },
+      { bytes: column.shape.dataBytes },
+    );
     for (const { rank, start, end } of this.long) {
       if (isText && !(await this.isLongText(reader.place(start), end - start))) {
         this.badElement('VALS', reader.place(start), new Uint8Array(0), rank, 'valid UTF-8');
@@ -264,14 +269,19 @@ export class ColumnCheck {
     const { job } = this;
     const stream = new Stream(job.pages);
     const width = column.shape.elementBytes;
-    await job.each(0, column.shape.elements, (rank) => {
-      const at = column.offset + rank * width;
-      const code = stream.number(at, width);
-      if (code >= values) {
-        const text = `the code of rank ${rank} must be that of a value`;
-        job.rule('column', 'CODE', at, width, `below ${values}`, code, text);
-      }
-    }, { bytes: column.shape.dataBytes });
+    await job.each(
+      0,
+      column.shape.elements,
+      (rank) => {
+        const at = column.offset + rank * width;
+        const code = stream.number(at, width);
+        if (code >= values) {
+          const text = `the code of rank ${rank} must be that of a value`;
+          job.rule('column', 'CODE', at, width, `below ${values}`, code, text);
+        }
+      },
+      { bytes: column.shape.dataBytes },
+    );
   }
 
   /**
@@ -288,18 +298,23 @@ export class ColumnCheck {
     const pages = text ? new TextReader(job, header) : null;
     const sections = [tails, keys, values, text].map((it) => it?.shape.dataBytes ?? 0);
     const bytes = sections.reduce((all, one) => all + one, 64 * header.lines);
-    await job.each(0, header.tuples, (rank) => {
-      const line = this.lines.at(header.line.offset + 64 * Math.floor(rank / header.lineTuples), 64);
-      const slot = rank % header.lineTuples;
-      if (valueReader) {
-        this.checkValue(valueReader, rank, line, slot);
-      }
-      if (this.mask) {
-        this.checkByteKey(this.mask, rank, line + slot * header.wordBytes, tailReader, keyReader, pages);
-      } else if (keyReader) {
-        this.checkNumber(keyReader, rank, line + slot * header.wordBytes);
-      }
-    }, { bytes });
+    await job.each(
+      0,
+      header.tuples,
+      (rank) => {
+        const line = this.lines.at(header.line.offset + 64 * Math.floor(rank / header.lineTuples), 64);
+        const slot = rank % header.lineTuples;
+        if (valueReader) {
+          this.checkValue(valueReader, rank, line, slot);
+        }
+        if (this.mask) {
+          this.checkByteKey(this.mask, rank, line + slot * header.wordBytes, tailReader, keyReader, pages);
+        } else if (keyReader) {
+          this.checkNumber(keyReader, rank, line + slot * header.wordBytes);
+        }
+      },
+      { bytes },
+    );
   }
 
   /** @param {ColumnReader} reader @param {number} rank @param {number} line @param {number} slot */

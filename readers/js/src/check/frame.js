@@ -98,7 +98,10 @@ async function checkPlaces(job, header) {
   let end = HEAD_BYTES;
   let listed = sums.offset;
   const others = header.sections.filter((it) => it.tag !== 'SUMS' && it.tag !== 'SUM2');
-  const counts = new Map([['SUMS', others.reduce((all, it) => all + it.sums, 0)], ['SUM2', sums.sums]]);
+  const counts = new Map([
+    ['SUMS', others.reduce((all, it) => all + it.sums, 0)],
+    ['SUM2', sums.sums],
+  ]);
   for (const section of header.sections) {
     const { tag, offset, length, flags, parameters, elements, sumsOffset } = section;
     const at = PAGE_BYTES + 128 * section.index;

@@ -54,7 +54,9 @@ function distance(oneHigh, oneLow, otherHigh, otherLow, shift) {
   if (shift >= 32) {
     return high >>> (shift - 32);
   }
-  return shift === 0 ? high * 2 ** 32 + low : (high >>> shift) * 2 ** 32 + (((low >>> shift) | (high << (32 - shift))) >>> 0);
+  return shift === 0
+    ? high * 2 ** 32 + low
+    : (high >>> shift) * 2 ** 32 + (((low >>> shift) | (high << (32 - shift))) >>> 0);
 }
 
 /** Parts of a segment. @param {Step} step */
@@ -92,9 +94,25 @@ export class GridCheck {
     this.root = this.stepOf(-1, Number(root.base >> 32n), Number(root.base & 0xffffffffn), root.first, root.form);
   }
 
-  /** @returns {Step} @param {number} number @param {number} baseHigh @param {number} baseLow @param {number} first @param {number} form */
+  /**
+   * @param {number} number
+   * @param {number} baseHigh
+   * @param {number} baseLow
+   * @param {number} first
+   * @param {number} form
+   * @returns {Step}
+   */
   stepOf(number, baseHigh, baseLow, first, form) {
-    return { number, baseHigh, baseLow, first, kind: (form >>> 24) & 3, field: form & 0xffffff, shift: form >>> 26, part: 0 };
+    return {
+      number,
+      baseHigh,
+      baseLow,
+      first,
+      kind: (form >>> 24) & 3,
+      field: form & 0xffffff,
+      shift: form >>> 26,
+      part: 0,
+    };
   }
 
   async checkPadding() {
@@ -380,7 +398,12 @@ export class GridCheck {
    */
   between(before, way, border) {
     let same = 0;
-    while (same < before.length && same < way.length && before[same].number === way[same].number && before[same].part === way[same].part) {
+    while (
+      same < before.length &&
+      same < way.length &&
+      before[same].number === way[same].number &&
+      before[same].part === way[same].part
+    ) {
       same += 1;
     }
     for (let depth = same; depth < Math.max(before.length, way.length); depth++) {

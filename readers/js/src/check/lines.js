@@ -75,7 +75,8 @@ class LevelCursor {
       const isAbove = high > lastHigh || (high === lastHigh && low > lastLow);
       return isLast || (isAbove && (high < firstHigh || (high === firstHigh && low < firstLow)));
     }
-    const code = this.width === 1 ? view.getUint8(at) : this.width === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
+    const code =
+      this.width === 1 ? view.getUint8(at) : this.width === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
     if (code >= this.most || this.cell(lastHigh, lastLow) !== code) {
       return false;
     }
@@ -152,8 +153,10 @@ export class LineCheck {
     const end = Math.min(first + Math.floor(bytes.length / 64), this.header.lines);
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.length / 4));
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    const run = this.words === 4 ? () => this.wideRun(first, end, words, view, bytes)
-      : () => this.run(first, end, words, view, bytes);
+    const run =
+      this.words === 4
+        ? () => this.wideRun(first, end, words, view, bytes)
+        : () => this.run(first, end, words, view, bytes);
     while (this.next < end) {
       await this.job.once(run);
     }
@@ -287,7 +290,10 @@ export class LineCheck {
       }
       cursor.go(line);
       if (!cursor.parts(slot, lastHigh, lastLow, firstHigh, firstLow)) {
-        const [last, first] = [[lastHigh, lastLow], [firstHigh, firstLow]].map(([high, low]) => (BigInt(high) << 32n) | BigInt(low));
+        const [last, first] = [
+          [lastHigh, lastLow],
+          [firstHigh, firstLow],
+        ].map(([high, low]) => (BigInt(high) << 32n) | BigInt(low));
         this.separator(cursor, line, slot, last, first);
       }
       return;
@@ -434,14 +440,19 @@ export async function checkSpineLines(job, header) {
   let flagged = 0n;
   for (const level of spine.shape.levels) {
     const start = spine.offset + level.offset;
-    await job.each(0, level.lines, (number) => {
-      const at = stream.at(start + 64 * number, 64);
-      const fault = spineFault(stream, at, level, number, wordBytes);
-      if (fault) {
-        job.rule('spine-line', 'SPIN', start + 64 * number, 64, fault, 'other bytes', 'a spine line must be padded');
-      }
-      flagged += level.encoding !== 0 && (stream.view.getUint8(at + 63) & 1) !== 0 ? 1n : 0n;
-    }, { bytes: 64 * level.lines });
+    await job.each(
+      0,
+      level.lines,
+      (number) => {
+        const at = stream.at(start + 64 * number, 64);
+        const fault = spineFault(stream, at, level, number, wordBytes);
+        if (fault) {
+          job.rule('spine-line', 'SPIN', start + 64 * number, 64, fault, 'other bytes', 'a spine line must be padded');
+        }
+        flagged += level.encoding !== 0 && (stream.view.getUint8(at + 63) & 1) !== 0 ? 1n : 0n;
+      },
+      { bytes: 64 * level.lines },
+    );
     if (level.lines % 2 === 1) {
       await job.zeros('SPIN', start + 64 * level.lines, start + 64 * (level.lines + 1));
     }
@@ -480,5 +491,3 @@ function spineFault(stream, at, level, number, wordBytes) {
   }
   return (bytes[at + 63] & ~1) !== 0 ? 'known flags' : null;
 }
-
-

@@ -64,7 +64,12 @@ function checkApproximate(job, header, meta, start) {
 }
 
 const FIELD_KINDS = new Map([
-  ['u32', 'u32'], ['u64', 'u64'], ['i32', 'i32'], ['i64', 'i64'], ['f64', 'f64'], ['u128', 'bytes16'],
+  ['u32', 'u32'],
+  ['u64', 'u64'],
+  ['i32', 'i32'],
+  ['i64', 'i64'],
+  ['f64', 'f64'],
+  ['u128', 'bytes16'],
 ]);
 
 /**
@@ -117,7 +122,8 @@ async function checkIntervals(job, header, meta, start) {
   const headOf = (rank) => {
     if (!values) {
       const at = lines.line(rank) + valuesAt + (rank % lineTuples) * valueBytes;
-      const offset = header.line.offset + 64 * Math.floor(rank / lineTuples) + valuesAt + (rank % lineTuples) * valueBytes;
+      const offset =
+        header.line.offset + 64 * Math.floor(rank / lineTuples) + valuesAt + (rank % lineTuples) * valueBytes;
       return [offset, lines.stream.bytes.slice(at, at + valueBytes)];
     }
     let element = rank;
@@ -140,7 +146,9 @@ async function checkIntervals(job, header, meta, start) {
     const next = rank + 1 < tuples ? keyOf(rank + 1) : null;
     const isEarly = last < key;
     if (isEarly || (next !== null && last >= next)) {
-      const text = isEarly ? 'an interval must not end before it starts' : 'an interval must end before the next one starts';
+      const text = isEarly
+        ? 'an interval must not end before it starts'
+        : 'an interval must end before the next one starts';
       const expected = isEarly ? `at least ${key}` : `below ${next}`;
       job.rule('interval', values ? 'VALS' : 'LINE', at, keyType.bytes, expected, last, text);
     }

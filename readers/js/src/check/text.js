@@ -4,8 +4,23 @@
  */
 import { SYMBOLS_BYTES, TEXT_PAGE_KEYS } from '../shape.js';
 import {
-  ESCAPE, FIRST_AT, HEAD_AT, HEAD_AT_WIDE, KEY_BYTES_MAX, LENGTHS_AT, PLAIN, PRINTS_AT, SHARED_AT, Symbols, TextPage, WIDE,
-  commonBytes, differAt, printOf, sliceOf, trieNode,
+  ESCAPE,
+  FIRST_AT,
+  HEAD_AT,
+  HEAD_AT_WIDE,
+  KEY_BYTES_MAX,
+  LENGTHS_AT,
+  PLAIN,
+  PRINTS_AT,
+  SHARED_AT,
+  Symbols,
+  TextPage,
+  WIDE,
+  commonBytes,
+  differAt,
+  printOf,
+  sliceOf,
+  trieNode,
 } from '../text.js';
 import { Stream, firstNonZero } from './reader.js';
 
@@ -25,7 +40,9 @@ export class TextReader {
    * @param {Header} header
    */
   constructor(job, header) {
-    const { offset, shape } = /** @type {import('../header.js').Placed<import('../shape.js').TextShape>} */ (header.text);
+    const { offset, shape } = /** @type {import('../header.js').Placed<import('../shape.js').TextShape>} */ (
+      header.text
+    );
     this.offset = offset;
     this.shape = shape;
     this.tuples = header.tuples;
@@ -100,7 +117,10 @@ export async function checkText(job, header) {
   await job.zeros('TEXT', guard, guard + 64);
   const reader = new TextReader(job, header);
   await job.once(() => {
-    for (const [page, expected] of [[0, 0], [shape.pages, shape.dataBytes]]) {
+    for (const [page, expected] of [
+      [0, 0],
+      [shape.pages, shape.dataBytes],
+    ]) {
       const at = offset + SYMBOLS_BYTES + page * shape.placeBytes;
       const found = reader.places.number(at, shape.placeBytes);
       if (found !== expected) {
@@ -108,22 +128,27 @@ export async function checkText(job, header) {
       }
     }
   });
-  await job.each(0, shape.pages, (page) => {
-    const bounds = reader.bounds(page);
-    if (bounds[0] >= bounds[1] || !reader.isSound(bounds)) {
-      const at = offset + SYMBOLS_BYTES + page * shape.placeBytes;
-      const text = 'places must ascend by the bytes of a page';
-      job.rule('text', 'TEXT', at, 2 * shape.placeBytes, `above ${bounds[0]}`, bounds[1], text);
-      return;
-    }
-    const start = offset + shape.pagesAt + bounds[0];
-    const bytes = reader.data.slice(start, bounds[1] - bounds[0]);
-    const fault = pageFault(bytes, reader.keysOf(page), symbols);
-    if (fault) {
-      const text = `page ${page}: ${fault.text}`;
-      job.rule('text', 'TEXT', start + fault.at, fault.length, fault.expected, fault.found, text);
-    }
-  }, { bytes: shape.dataBytes });
+  await job.each(
+    0,
+    shape.pages,
+    (page) => {
+      const bounds = reader.bounds(page);
+      if (bounds[0] >= bounds[1] || !reader.isSound(bounds)) {
+        const at = offset + SYMBOLS_BYTES + page * shape.placeBytes;
+        const text = 'places must ascend by the bytes of a page';
+        job.rule('text', 'TEXT', at, 2 * shape.placeBytes, `above ${bounds[0]}`, bounds[1], text);
+        return;
+      }
+      const start = offset + shape.pagesAt + bounds[0];
+      const bytes = reader.data.slice(start, bounds[1] - bounds[0]);
+      const fault = pageFault(bytes, reader.keysOf(page), symbols);
+      if (fault) {
+        const text = `page ${page}: ${fault.text}`;
+        job.rule('text', 'TEXT', start + fault.at, fault.length, fault.expected, fault.found, text);
+      }
+    },
+    { bytes: shape.dataBytes },
+  );
 }
 
 /** @param {Job} job @param {number} offset */
@@ -181,7 +206,9 @@ function pageFault(bytes, keys, symbols) {
   }
   const followers = Math.max(keys - 1, 0);
   const spare = [
-    [PRINTS_AT + keys, SHARED_AT], [SHARED_AT + followers, FIRST_AT], [FIRST_AT + followers, LENGTHS_AT],
+    [PRINTS_AT + keys, SHARED_AT],
+    [SHARED_AT + followers, FIRST_AT],
+    [FIRST_AT + followers, LENGTHS_AT],
     [LENGTHS_AT + width * followers, headAt],
   ];
   for (const [from, to] of spare) {
@@ -347,7 +374,11 @@ export class TrieCheck {
     return false;
   }
 
-  /** Reports whether the unused fields of a node are padded. @param {number} at @param {import('../text.js').TrieNode} node */
+  /**
+   * Reports whether the unused fields of a node are padded.
+   * @param {number} at
+   * @param {import('../text.js').TrieNode} node
+   */
   isPadded(at, node) {
     const { bytes } = this.stream;
     const words = node.isRun ? 2 : node.slots + 1;
@@ -376,7 +407,12 @@ export class TrieCheck {
           return this.wrong(number, expected, found, 'pages of a node must be those of the section TEXT');
         }
       } else if (child.node <= number || child.node >= this.nodes) {
-        return this.wrong(number, `above ${number}, below ${this.nodes}`, child.node, 'a child must have a larger number');
+        return this.wrong(
+          number,
+          `above ${number}, below ${this.nodes}`,
+          child.node,
+          'a child must have a larger number',
+        );
       } else if (this.depths[child.node] !== 0) {
         return this.wrong(number, 'another child', child.node, 'a node must be the child of one node');
       } else if (depth >= 64) {
@@ -477,4 +513,3 @@ export class TrieCheck {
     }
   }
 }
-

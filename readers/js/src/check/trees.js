@@ -1,7 +1,16 @@
 /**
  * Checks of the copies of the keys: HARM, BTRE, FAST and PACK, each part against the tuple lines.
  */
-import { indexInPage, indexOf, pageRecord, pagedBytes, pagedLevels, placeOfPage, popcount, wordInPage } from '../classic.js';
+import {
+  indexInPage,
+  indexOf,
+  pageRecord,
+  pagedBytes,
+  pagedLevels,
+  placeOfPage,
+  popcount,
+  wordInPage,
+} from '../classic.js';
 import { btreeItems, btreeLastRank, harmoniaKeys, harmoniaLastRank } from '../shape.js';
 import { wordAt } from '../search.js';
 import { Pages, Stream, firstNonZero } from './reader.js';
@@ -99,36 +108,44 @@ export async function checkHarmonia(job, header) {
   for (const [depth, level] of shape.levels.entries()) {
     const isLeaf = depth + 1 === shape.levels.length;
     const below = isLeaf ? shape.nodes : shape.levels[depth + 1].first;
-    await job.each(0, level.nodes, (number) => {
-      const node = level.first + number;
-      const own = harmoniaKeys(shape, depth, number);
-      const at = keys.at(offset + node * strideBytes, strideBytes);
-      let isGood = areOnes(keys.bytes, at + own * wordBytes, at + strideBytes);
-      for (let slot = 0; slot < own; slot++) {
-        const rank = isLeaf ? number * nodeKeys + slot : harmoniaLastRank(shape, depth + 1, number * (nodeKeys + 1) + slot);
-        isGood = isGood && lines.isWord(rank, keys.bytes, at + slot * wordBytes);
-      }
-      if (!isGood) {
-        const text = isLeaf ? 'a leaf must hold the keys of its ranks'
-          : 'a key of an inner node must be the last one under the child to its left';
-        job.rule('harmonia', 'HARM', offset + node * strideBytes, strideBytes, `level ${depth}`, 'other keys', text);
-      } else if (isLeaf && valueBytes > 0) {
-        leafValues(job, header, values, lines, number, own);
-      }
-      const count = counts.number(offset + shape.countsAt + node, 1);
-      if (count !== own) {
-        const text = 'counts must follow from the parameters';
-        job.rule('harmonia', 'HARM', offset + shape.countsAt + node, 1, own, count, text);
-      }
-      const place = offset + shape.childrenAt + 4 * node;
-      if (!isLeaf) {
-        const child = below + number * (nodeKeys + 1);
-        const found = children.number(place, 4);
-        if (found !== child) {
-          job.rule('harmonia', 'HARM', place, 4, child, found, 'children must follow from the parameters');
+    await job.each(
+      0,
+      level.nodes,
+      (number) => {
+        const node = level.first + number;
+        const own = harmoniaKeys(shape, depth, number);
+        const at = keys.at(offset + node * strideBytes, strideBytes);
+        let isGood = areOnes(keys.bytes, at + own * wordBytes, at + strideBytes);
+        for (let slot = 0; slot < own; slot++) {
+          const rank = isLeaf
+            ? number * nodeKeys + slot
+            : harmoniaLastRank(shape, depth + 1, number * (nodeKeys + 1) + slot);
+          isGood = isGood && lines.isWord(rank, keys.bytes, at + slot * wordBytes);
         }
-      }
-    }, { bytes: level.nodes * strideBytes });
+        if (!isGood) {
+          const text = isLeaf
+            ? 'a leaf must hold the keys of its ranks'
+            : 'a key of an inner node must be the last one under the child to its left';
+          job.rule('harmonia', 'HARM', offset + node * strideBytes, strideBytes, `level ${depth}`, 'other keys', text);
+        } else if (isLeaf && valueBytes > 0) {
+          leafValues(job, header, values, lines, number, own);
+        }
+        const count = counts.number(offset + shape.countsAt + node, 1);
+        if (count !== own) {
+          const text = 'counts must follow from the parameters';
+          job.rule('harmonia', 'HARM', offset + shape.countsAt + node, 1, own, count, text);
+        }
+        const place = offset + shape.childrenAt + 4 * node;
+        if (!isLeaf) {
+          const child = below + number * (nodeKeys + 1);
+          const found = children.number(place, 4);
+          if (found !== child) {
+            job.rule('harmonia', 'HARM', place, 4, child, found, 'children must follow from the parameters');
+          }
+        }
+      },
+      { bytes: level.nodes * strideBytes },
+    );
   }
   await job.once(() => {
     const place = offset + shape.childrenAt + 4 * shape.inner;
@@ -158,7 +175,9 @@ export async function checkHarmonia(job, header) {
  * @param {number} own
  */
 function leafValues(job, header, values, lines, leaf, own) {
-  const { offset, shape } = /** @type {import('../header.js').Placed<import('../shape.js').HarmoniaShape>} */ (header.harmonia);
+  const { offset, shape } = /** @type {import('../header.js').Placed<import('../shape.js').HarmoniaShape>} */ (
+    header.harmonia
+  );
   const stride = shape.fanout * shape.valueBytes;
   const start = offset + shape.valuesAt + leaf * stride;
   const at = values.at(start, stride);
@@ -167,7 +186,15 @@ function leafValues(job, header, values, lines, leaf, own) {
     isGood = isGood && lines.isValue(leaf * shape.nodeKeys + slot, values.bytes, at + slot * shape.valueBytes);
   }
   if (!isGood) {
-    job.rule('harmonia', 'HARM', start, stride, `leaf ${leaf}`, 'other values', 'a leaf must have the values of its ranks');
+    job.rule(
+      'harmonia',
+      'HARM',
+      start,
+      stride,
+      `leaf ${leaf}`,
+      'other values',
+      'a leaf must have the values of its ranks',
+    );
   }
 }
 
@@ -185,39 +212,53 @@ export async function checkBtree(job, header) {
   const [nodes, keys, values] = [0, 1, 2].map(() => new Stream(job.pages));
   for (const [depth, level] of shape.levels.entries()) {
     const isLeaf = depth + 1 === shape.levels.length;
-    await job.each(0, level.nodes, (number) => {
-      const node = level.first + number;
-      const [from, to] = btreeItems(shape, depth, number);
-      const count = to - from - (isLeaf ? 0 : 1);
-      const first = isLeaf ? from : level.first + level.nodes + from;
-      const place = nodes.at(offset + 16 * node, 16);
-      const { view } = nodes;
-      const found = [
-        view.getUint32(place, true) + view.getUint16(place + 8, true) * 2 ** 32,
-        view.getUint32(place + 4, true) + view.getUint16(place + 10, true) * 2 ** 32, view.getUint32(place + 12, true),
-      ];
-      const expected = [node * slots, first, isLeaf ? count + 2 ** 31 : count];
-      if (expected.some((one, at) => one !== found[at])) {
-        const text = 'metadata of a node must follow from the parameters';
-        job.rule('btree', 'BTRE', offset + 16 * node, 16, expected, found, text);
-      }
-      const start = offset + shape.keysAt + node * slots * wordBytes;
-      const at = keys.at(start, slots * wordBytes);
-      let isGood = areOnes(keys.bytes, at + count * wordBytes, at + slots * wordBytes);
-      for (let slot = 0; slot < count; slot++) {
-        const rank = isLeaf ? from + slot : btreeLastRank(shape, depth, from + slot);
-        isGood = isGood && lines.isWord(rank, keys.bytes, at + slot * wordBytes);
-      }
-      if (!isGood) {
-        job.rule('btree', 'BTRE', start, slots * wordBytes, `node ${node}`, 'other keys', 'a node must hold its keys');
-      }
-      for (let rank = from; isLeaf && valueBytes > 0 && rank < to; rank++) {
-        const own = offset + shape.valuesAt + rank * valueBytes;
-        if (!lines.isValue(rank, values.slice(own, valueBytes), 0)) {
-          job.rule('btree', 'BTRE', own, valueBytes, `rank ${rank}`, 'another value', 'a rank must have its value');
+    await job.each(
+      0,
+      level.nodes,
+      (number) => {
+        const node = level.first + number;
+        const [from, to] = btreeItems(shape, depth, number);
+        const count = to - from - (isLeaf ? 0 : 1);
+        const first = isLeaf ? from : level.first + level.nodes + from;
+        const place = nodes.at(offset + 16 * node, 16);
+        const { view } = nodes;
+        const found = [
+          view.getUint32(place, true) + view.getUint16(place + 8, true) * 2 ** 32,
+          view.getUint32(place + 4, true) + view.getUint16(place + 10, true) * 2 ** 32,
+          view.getUint32(place + 12, true),
+        ];
+        const expected = [node * slots, first, isLeaf ? count + 2 ** 31 : count];
+        if (expected.some((one, at) => one !== found[at])) {
+          const text = 'metadata of a node must follow from the parameters';
+          job.rule('btree', 'BTRE', offset + 16 * node, 16, expected, found, text);
         }
-      }
-    }, { bytes: level.nodes * slots * wordBytes });
+        const start = offset + shape.keysAt + node * slots * wordBytes;
+        const at = keys.at(start, slots * wordBytes);
+        let isGood = areOnes(keys.bytes, at + count * wordBytes, at + slots * wordBytes);
+        for (let slot = 0; slot < count; slot++) {
+          const rank = isLeaf ? from + slot : btreeLastRank(shape, depth, from + slot);
+          isGood = isGood && lines.isWord(rank, keys.bytes, at + slot * wordBytes);
+        }
+        if (!isGood) {
+          job.rule(
+            'btree',
+            'BTRE',
+            start,
+            slots * wordBytes,
+            `node ${node}`,
+            'other keys',
+            'a node must hold its keys',
+          );
+        }
+        for (let rank = from; isLeaf && valueBytes > 0 && rank < to; rank++) {
+          const own = offset + shape.valuesAt + rank * valueBytes;
+          if (!lines.isValue(rank, values.slice(own, valueBytes), 0)) {
+            job.rule('btree', 'BTRE', own, valueBytes, `rank ${rank}`, 'another value', 'a rank must have its value');
+          }
+        }
+      },
+      { bytes: level.nodes * slots * wordBytes },
+    );
   }
   const gaps = [
     [16 * shape.nodes, shape.keysAt],
@@ -251,16 +292,21 @@ export async function checkFast(job, header) {
   const { tree } = shape;
   const { keyBytes } = tree.geometry;
   const slots = new Stream(pages, 64);
-  await job.each(0, tree.slots, (slot) => {
-    const at = slots.at(offset + slot * keyBytes, keyBytes);
-    const rank = indexOf(tree, slot);
-    const has = rank >= 0 && rank < header.tuples;
-    if (has ? !lines.isWord(rank, slots.bytes, at) : !areOnes(slots.bytes, at, at + keyBytes)) {
-      const found = wordAt(slots.view, at, keyBytes).toString(16);
-      const expected = slotText(rank, header.tuples);
-      job.rule('classic', 'FAST', offset + slot * keyBytes, keyBytes, expected, found, 'a slot must hold its key');
-    }
-  }, { pages, bytes: shape.bytes });
+  await job.each(
+    0,
+    tree.slots,
+    (slot) => {
+      const at = slots.at(offset + slot * keyBytes, keyBytes);
+      const rank = indexOf(tree, slot);
+      const has = rank >= 0 && rank < header.tuples;
+      if (has ? !lines.isWord(rank, slots.bytes, at) : !areOnes(slots.bytes, at, at + keyBytes)) {
+        const found = wordAt(slots.view, at, keyBytes).toString(16);
+        const expected = slotText(rank, header.tuples);
+        job.rule('classic', 'FAST', offset + slot * keyBytes, keyBytes, expected, found, 'a slot must hold its key');
+      }
+    },
+    { pages, bytes: shape.bytes },
+  );
   await job.zeros('FAST', offset + tree.slots * keyBytes, offset + shape.bytes);
 }
 
@@ -273,7 +319,9 @@ class PagedCheck {
    * @param {LineReader} lines
    */
   constructor(job, header, pages, lines) {
-    const { offset, shape } = /** @type {import('../header.js').Placed<import('../classic.js').FastShape>} */ (header.fast);
+    const { offset, shape } = /** @type {import('../header.js').Placed<import('../classic.js').FastShape>} */ (
+      header.fast
+    );
     this.job = job;
     this.header = header;
     this.offset = offset;
@@ -298,9 +346,14 @@ class PagedCheck {
       for (let page = 0; page <= pages.last; page++) {
         /** @type {{record: import('../classic.js').PageRecord, bytes: number} | null} */
         let placed = null;
-        await job.each(0, 1, () => {
-          placed = this.placed(level, page);
-        }, { pages: this.pages });
+        await job.each(
+          0,
+          1,
+          () => {
+            placed = this.placed(level, page);
+          },
+          { pages: this.pages },
+        );
         const found = /** @type {{record: import('../classic.js').PageRecord, bytes: number} | null} */ (placed);
         if (!found) {
           return;
@@ -347,7 +400,13 @@ class PagedCheck {
       return this.wrong(at, shape.recordBytes, 'zeros in reserved bytes', 'others', text);
     }
     if (pagedBytes(place + bytes) > shape.bytes) {
-      return this.wrong(at, shape.recordBytes, `at most ${shape.bytes}`, place + bytes, 'pages must end inside the section');
+      return this.wrong(
+        at,
+        shape.recordBytes,
+        `at most ${shape.bytes}`,
+        place + bytes,
+        'pages must end inside the section',
+      );
     }
     return { record, bytes };
   }
@@ -362,27 +421,32 @@ class PagedCheck {
     const free = (1n << BigInt(8 * width)) - 1n;
     const slots = own.slots[page === own.last ? 1 : 0];
     // The first step is for the record.
-    await job.each(-1, slots, (slot) => {
-      if (slot < 0) {
-        const base = lowest < header.tuples ? this.lines.word(lowest) : 0n;
-        if (base !== record.base) {
-          const at = (shape.records[level] + page) * shape.recordBytes;
-          const [expected, found] = [base.toString(16), record.base.toString(16)];
-          this.wrong(at, shape.recordBytes, expected, found, 'a record must name the smallest key of its page');
+    await job.each(
+      -1,
+      slots,
+      (slot) => {
+        if (slot < 0) {
+          const base = lowest < header.tuples ? this.lines.word(lowest) : 0n;
+          if (base !== record.base) {
+            const at = (shape.records[level] + page) * shape.recordBytes;
+            const [expected, found] = [base.toString(16), record.base.toString(16)];
+            this.wrong(at, shape.recordBytes, expected, found, 'a record must name the smallest key of its page');
+          }
+          return;
         }
-        return;
-      }
-      const at = record.place + slot * width;
-      const place = this.words.at(offset + at, width);
-      const found = wordAt(this.words.view, place, width);
-      const rank = indexInPage(tree, own, page, slot);
-      const has = rank >= 0 && rank < header.tuples;
-      const expected = has ? wordInPage(record, this.lines.word(rank)) : free;
-      if (expected !== found) {
-        const text = 'a slot must hold the word of its key';
-        this.wrong(at, width, expected?.toString(16) ?? 'a key of the page', found.toString(16), text);
-      }
-    }, { pages: this.pages, bytes: slots * width });
+        const at = record.place + slot * width;
+        const place = this.words.at(offset + at, width);
+        const found = wordAt(this.words.view, place, width);
+        const rank = indexInPage(tree, own, page, slot);
+        const has = rank >= 0 && rank < header.tuples;
+        const expected = has ? wordInPage(record, this.lines.word(rank)) : free;
+        if (expected !== found) {
+          const text = 'a slot must hold the word of its key';
+          this.wrong(at, width, expected?.toString(16) ?? 'a key of the page', found.toString(16), text);
+        }
+      },
+      { pages: this.pages, bytes: slots * width },
+    );
   }
 }
 
@@ -427,18 +491,23 @@ export async function checkPacked(job, header) {
   }
   const lines = new LineReader(job.pages, header);
   const data = new Stream(job.pages);
-  await job.each(0, shape.pages, (page) => {
-    const record = recordOf(page);
-    const at = offset + shape.dataAt + record.place;
-    const found = data.slice(at, 128 * record.width);
-    const expected = packedPage(lines, page, header.tuples);
-    const keys = `keys ${1024 * page} and on`;
-    if (expected && (expected.base !== record.base || expected.width !== record.width)) {
-      job.rule('packed', 'PACK', offset + 16 * page, 16, keys, 'others', 'a record must be that of its keys');
-    } else if (!expected || expected.bytes.some((byte, place) => byte !== found[place])) {
-      job.rule('packed', 'PACK', at, 128 * record.width, keys, 'others', 'a page must hold the keys of its tuples');
-    }
-  }, { bytes: shape.dataBytes });
+  await job.each(
+    0,
+    shape.pages,
+    (page) => {
+      const record = recordOf(page);
+      const at = offset + shape.dataAt + record.place;
+      const found = data.slice(at, 128 * record.width);
+      const expected = packedPage(lines, page, header.tuples);
+      const keys = `keys ${1024 * page} and on`;
+      if (expected && (expected.base !== record.base || expected.width !== record.width)) {
+        job.rule('packed', 'PACK', offset + 16 * page, 16, keys, 'others', 'a record must be that of its keys');
+      } else if (!expected || expected.bytes.some((byte, place) => byte !== found[place])) {
+        job.rule('packed', 'PACK', at, 128 * record.width, keys, 'others', 'a page must hold the keys of its tuples');
+      }
+    },
+    { bytes: shape.dataBytes },
+  );
 }
 
 /**
