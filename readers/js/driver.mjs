@@ -1,8 +1,8 @@
 /**
  * The conformance protocol on node: one request a line on standard input, one answer a line on standard output.
  */
-import { openAsBlob } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { FileSource } from './node.js';
 import { check } from './src/check.js';
 import { Damage, Refusal } from './src/error.js';
 import { bytesOfNumber, hexText, readElement, readHex } from './src/logical.js';
@@ -11,7 +11,7 @@ import { Pleach } from './src/pleach.js';
 
 /** The file that was opened last, and where its bytes are. */
 let file = null;
-let blob = null;
+let source = null;
 
 /** Room for the bits of a float. */
 const FLOAT = new DataView(new ArrayBuffer(8));
@@ -94,20 +94,20 @@ async function upper(key) {
 const ANSWERS = {
   async open(path) {
     file = null;
-    blob = null;
-    const opened = await openAsBlob(path);
+    await source?.close();
+    source = null;
+    const opened = await FileSource.open(path);
+    source = opened;
     try {
       file = await Pleach.open(opened);
     } catch (error) {
       if (error instanceof Refusal) {
-        blob = opened;
         return `refuse ${error.rule}`;
       }
       if (!(error instanceof Damage)) {
         throw error;
       }
     }
-    blob = opened;
     return 'ok';
   },
   tuples: async () => `tuples ${file.tuples}`,
@@ -141,7 +141,7 @@ const ANSWERS = {
     return file.structures.includes(way) ? `rank ${await lower(readKey(word), way)}` : 'none';
   },
   async check() {
-    const { findings } = await check(blob);
+    const { findings } = await check(source);
     return findings.length === 0 ? 'clean' : `damaged ${findings[0].code}`;
   },
   async name(of) {

@@ -36,9 +36,12 @@ class BitWriter {
   }
   /** @param {number} value @param {number} count at most 16 */
   push(value, count) {
-    for (let bit = 0; bit < count; bit++, this.at++) {
-      this.bytes[this.at >> 3] |= ((value >> bit) & 1) << (this.at & 7);
+    const at = this.at >> 3;
+    const moved = value << (this.at & 7);
+    for (let byte = 0; byte < 3 && moved >> (8 * byte) !== 0; byte++) {
+      this.bytes[at + byte] |= moved >> (8 * byte);
     }
+    this.at += count;
   }
 }
 
@@ -104,8 +107,9 @@ export class Mask {
       throw refuse('the kept bits behind the word do not fit in a tail');
     }
     this.bits = bits;
-    /** Bytes of which a bit is kept, in the word. */
-    this.places = [...this.mask.keys()].filter((at) => at < this.covered && this.mask[at] !== 0);
+    /** Bytes of which a bit is kept, in the word and in the tail. */
+    this.places = Int32Array.from([...this.mask.keys()].filter((at) => at < this.covered && this.mask[at] !== 0));
+    this.tailPlaces = Int32Array.from([...this.mask.keys()].filter((at) => at >= this.covered && this.mask[at] !== 0));
   }
 
   /** Reports whether all keys have this length, or may have it. @param {number} length */
@@ -119,21 +123,24 @@ export class Mask {
    * @param {Uint32Array} word
    */
   wordOf(key, word) {
-    for (let at = 0; at < this.covered; at++) {
-      if ((((key[at] ?? 0) ^ this.reference[at]) & ~this.mask[at] & 255) !== 0) {
+    const { reference, mask, places, covered } = this;
+    const { length } = key;
+    for (let at = 0; at < covered; at++) {
+      if ((((at < length ? key[at] : 0) ^ reference[at]) & ~mask[at]) !== 0) {
         return false;
       }
     }
-    if (this.isLossless && !this.isLength(key.length)) {
+    if (this.isLossless && !this.isLength(length)) {
       return false;
     }
     word.fill(0);
-    for (const at of this.places) {
-      const mask = this.mask[at];
-      shiftIn(word, GATHER[mask * 256 + (key[at] ?? 0)], BITS[mask]);
+    for (let number = 0; number < places.length; number++) {
+      const at = places[number];
+      const kept = mask[at];
+      shiftIn(word, GATHER[kept * 256 + (at < length ? key[at] : 0)], BITS[kept]);
     }
     if (this.isLossless && this.lengthBits > 0) {
-      shiftIn(word, key.length & this.lengthMask, this.lengthBits);
+      shiftIn(word, length & this.lengthMask, this.lengthBits);
     }
     return true;
   }
@@ -181,28 +188,29 @@ export class Mask {
 
   /**
    * Returns the key of a word, which is a whole key, or has this tail.
-   * @param {Uint32Array} word four numbers, the lowest first
+   * @param {Uint32Array} word four numbers, the lowest first; they are used up
    * @param {Uint8Array | null} tail
    */
   keyOf(word, tail) {
-    const rest = Uint32Array.from(word);
-    const key = new Uint8Array(this.keyBytesMax);
-    key.set(this.reference);
+    const { mask, places } = this;
+    const key = this.reference.slice(0, this.keyBytesMax);
+    const whole = key.length < this.keyBytesMax ? new Uint8Array(this.keyBytesMax) : key;
+    whole.set(key);
     let length = this.keyBytesMax;
     if (this.isLossless) {
-      length = (length & ~this.lengthMask) | (rest[0] & this.lengthMask);
-      shiftOut(rest, this.lengthBits);
+      length = (length & ~this.lengthMask) | (word[0] & this.lengthMask);
+      shiftOut(word, this.lengthBits);
     }
-    for (let number = this.places.length - 1; number >= 0; number--) {
-      const at = this.places[number];
-      const mask = this.mask[at];
-      key[at] |= SPREAD[mask * 256 + (rest[0] & ((1 << BITS[mask]) - 1))];
-      shiftOut(rest, BITS[mask]);
+    for (let number = places.length - 1; number >= 0; number--) {
+      const at = places[number];
+      const kept = mask[at];
+      whole[at] |= SPREAD[kept * 256 + (word[0] & ((1 << BITS[kept]) - 1))];
+      shiftOut(word, BITS[kept]);
     }
     if (tail) {
-      length = this.readTail(tail, key);
+      length = this.readTail(tail, whole);
     }
-    return key.subarray(0, Math.min(length, this.keyBytesMax));
+    return whole.subarray(0, Math.min(length, this.keyBytesMax));
   }
 
   /**
@@ -211,35 +219,45 @@ export class Mask {
    * @param {Uint8Array} key
    */
   readTail(tail, key) {
+    const { mask, tailPlaces } = this;
     let bit = 0;
-    /** @param {number} count at most 16 */
-    const take = (count) => {
-      const at = bit >> 3;
-      const three = (tail[at] ?? 0) | ((tail[at + 1] ?? 0) << 8) | ((tail[at + 2] ?? 0) << 16);
-      const value = (three >>> (bit & 7)) & ((1 << count) - 1);
-      bit += count;
-      return value;
-    };
-    for (let at = this.covered; at < this.keyBytesMax; at++) {
-      const mask = this.mask[at];
-      if (mask !== 0) {
-        key[at] |= SPREAD[mask * 256 + take(BITS[mask])];
-      }
+    for (let number = 0; number < tailPlaces.length; number++) {
+      const at = tailPlaces[number];
+      const kept = mask[at];
+      key[at] |= SPREAD[kept * 256 + (bitsAt(tail, bit) & ((1 << BITS[kept]) - 1))];
+      bit += BITS[kept];
     }
-    const length = (this.keyBytesMax & ~this.lengthMask) | take(this.lengthBits);
-    return Math.min(length, this.keyBytesMax);
+    const own = bitsAt(tail, bit) & ((1 << this.lengthBits) - 1);
+    return Math.min((this.keyBytesMax & ~this.lengthMask) | own, this.keyBytesMax);
   }
 
   /** Returns the tail that follows from a key. @param {Uint8Array} key */
   tailOf(key) {
+    const { mask, tailPlaces } = this;
     const out = new BitWriter(this.tailBytes);
-    for (let at = this.covered; at < this.keyBytesMax; at++) {
-      const mask = this.mask[at];
-      out.push(GATHER[mask * 256 + (key[at] ?? 0)], BITS[mask]);
+    for (let number = 0; number < tailPlaces.length; number++) {
+      const at = tailPlaces[number];
+      const kept = mask[at];
+      out.push(GATHER[kept * 256 + (at < key.length ? key[at] : 0)], BITS[kept]);
     }
     out.push(key.length & this.lengthMask, this.lengthBits);
     return out.bytes;
   }
+}
+
+/**
+ * At least 16 bits of a tail from one on.
+ * @param {Uint8Array} tail
+ * @param {number} bit
+ */
+function bitsAt(tail, bit) {
+  const at = bit >> 3;
+  const { length } = tail;
+  const three =
+    (at < length ? tail[at] : 0) |
+    ((at + 1 < length ? tail[at + 1] : 0) << 8) |
+    ((at + 2 < length ? tail[at + 2] : 0) << 16);
+  return three >>> (bit & 7);
 }
 
 /** @param {Uint32Array} word @param {number} value @param {number} bits at most 16 */

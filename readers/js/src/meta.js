@@ -12,6 +12,13 @@ const STRICT = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
  * @param {Uint8Array} bytes
  */
 export function isUtf8(bytes) {
+  let at = 0;
+  while (at < bytes.length && bytes[at] < 128) {
+    at += 1;
+  }
+  if (at === bytes.length) {
+    return true;
+  }
   try {
     STRICT.decode(bytes);
     return true;

@@ -6,7 +6,8 @@
  */
 import { SourceError } from './error.js';
 
-class Counted {
+/** What all sources have in common: bounds, and counters for measurements. */
+export class Counted {
   constructor() {
     /** @type {number} */
     this.bytes = 0;

@@ -90,6 +90,8 @@ export class ColumnCheck {
     this.previous = null;
     /** @type {{rank: number, start: number, end: number}[]} texts that are too long for memory */
     this.long = [];
+    this.word = new Uint32Array(4);
+    this.ownWord = new Uint32Array(4);
   }
 
   async run() {
@@ -368,7 +370,6 @@ export class ColumnCheck {
    * @param {TextReader | null} pages
    */
   checkByteKey(mask, rank, at, tails, keys, pages) {
-    const word = this.wordAt(at);
     let stored = null;
     /** @type {[number, number]} */
     let bounds = [0, 0];
@@ -386,7 +387,7 @@ export class ColumnCheck {
     if (tails) {
       const own = tails.bounds(rank);
       const tail = tails.bytes(own);
-      key = mask.keyOf(word, tail);
+      key = mask.keyOf(this.wordAt(at), tail);
       const expected = mask.tailOf(key);
       if (!areEqual(expected, tail)) {
         this.badElement('TAIL', tails.place(own[0]), tail, rank, shown(expected));
@@ -402,14 +403,15 @@ export class ColumnCheck {
         this.badElement(...place(), key, rank, `a key of ${mask.isFixed ? '' : 'at most '}${mask.keyBytesMax} bytes`);
       }
     } else if (mask.isLossless) {
-      key = mask.keyOf(word, null);
+      key = mask.keyOf(this.wordAt(at), null);
     }
     const whole = /** @type {Uint8Array} */ (key);
     if (keys && stored && !areEqual(stored, whole)) {
       this.badElement('KEYS', keys.place(bounds[0]), stored, rank, shown(whole));
     }
-    this.checkKey(mask, rank, whole, word, place);
-    this.previous = whole.slice();
+    this.checkKey(mask, rank, whole, this.wordAt(at), place);
+    // A key that was made here stays; one in a page of the file may move with it.
+    this.previous = stored ? whole.slice() : whole;
   }
 
   /**
@@ -430,7 +432,8 @@ export class ColumnCheck {
   /** The word at a place in the line, as four numbers. @param {number} at */
   wordAt(at) {
     const { wordBytes } = this.header;
-    const word = new Uint32Array(4);
+    const { word } = this;
+    word.fill(0);
     for (let part = 0; part < wordBytes / 4; part++) {
       word[part] = this.lines.view.getUint32(at + 4 * part, true);
     }
@@ -446,8 +449,9 @@ export class ColumnCheck {
    */
   checkKey(mask, rank, key, word, place) {
     const { header } = this;
-    const own = new Uint32Array(4);
-    if (!mask.wordOf(key, own) || own.some((part, at) => part !== word[at])) {
+    const own = this.ownWord;
+    const hasWord = mask.wordOf(key, own);
+    if (!hasWord || own[0] !== word[0] || own[1] !== word[1] || own[2] !== word[2] || own[3] !== word[3]) {
       this.badElement(...place(), key, rank, 'a key of this word');
     }
     const order = this.previous ? compareBytes(this.previous, key) : -1;
