@@ -204,7 +204,7 @@ function show(info, name, ms) {
     ...rows.flatMap(([term, text]) => [make('dt', { textContent: term }), make('dd', { textContent: text })]),
   );
   showSections(info);
-  at('search-note').replaceChildren(...info.search.map((text) => make('p', { className: 'small', textContent: text })));
+  at('search-note').replaceChildren(...info.search.map((text) => make('li', { textContent: text })));
   at('key-hint').textContent = hintOf(info);
 }
 
@@ -287,7 +287,9 @@ function showSections(info) {
 }
 
 function tupleTable(rows) {
-  const heads = ['', 'rank', 'key', 'value'].map((text) => make('th', { scope: 'col', textContent: text }));
+  const heads = ['', 'rank', 'key', 'value'].map((text) =>
+    make('th', { scope: 'col', textContent: text, className: text === 'rank' ? 'number' : '' }),
+  );
   const body = rows.map(([what, tuple]) =>
     make('tr', {}, [
       make('th', { scope: 'row', textContent: what }),

@@ -112,8 +112,8 @@ async function describe() {
 /** How a look-up goes. */
 function searchNotes(header) {
   const notes = [
-    `${header.lines.toLocaleString('en')} tuple lines of ${header.lineTuples} tuples`,
-    `words of ${header.wordBytes} bytes`,
+    `${header.lines.toLocaleString('en')} tuple lines of ${header.lineTuples} tuples, ` +
+      `words of ${header.wordBytes} bytes`,
   ];
   if (header.spine) {
     const { levels, childLines } = header.spine.shape;
