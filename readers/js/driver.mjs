@@ -12,6 +12,7 @@ import { Pleach } from './src/pleach.js';
 /** The file that was opened last, and where its bytes are. */
 let file = null;
 let source = null;
+let damage = null;
 
 /** Room for the bits of a float. */
 const FLOAT = new DataView(new ArrayBuffer(8));
@@ -94,6 +95,7 @@ async function upper(key) {
 const ANSWERS = {
   async open(path) {
     file = null;
+    damage = null;
     await source?.close();
     source = null;
     const opened = await FileSource.open(path);
@@ -107,6 +109,8 @@ const ANSWERS = {
       if (!(error instanceof Damage)) {
         throw error;
       }
+      // The head is right, but META or MASK is damaged: every question meets that.
+      damage = error;
     }
     return 'ok';
   },
@@ -175,8 +179,14 @@ async function answer(line) {
     return `error unknown request ${name}`;
   }
   try {
+    if (damage && name !== 'open' && name !== 'check') {
+      throw damage;
+    }
     return await act(rest);
   } catch (error) {
+    if (error instanceof Damage) {
+      return `damaged ${error.code}`;
+    }
     return `error ${String(error?.stack ?? error).replace(/\s+/g, ' ')}`;
   }
 }

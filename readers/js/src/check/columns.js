@@ -92,6 +92,7 @@ export class ColumnCheck {
     this.long = [];
     this.word = new Uint32Array(4);
     this.ownWord = new Uint32Array(4);
+    this.native = new Uint8Array(header.keyType.bytes);
   }
 
   async run() {
@@ -338,26 +339,53 @@ export class ColumnCheck {
    * @param {number} at
    */
   checkNumber(reader, rank, at) {
-    const { keyType, short, wordBytes } = this.header;
-    const word = wordAt(this.lines.view, at, wordBytes);
-    const key = short ? short.key(word) : word;
-    const bits = BigInt(8 * keyType.bytes);
-    let native = key;
-    if (keyType.name === 'f64') {
-      native = decodeFloat(key);
-    } else if (keyType.name.startsWith('i')) {
-      native = key ^ (1n << (bits - 1n));
-    }
-    const expected = new Uint8Array(keyType.bytes);
-    for (let byte = 0; byte < keyType.bytes; byte++) {
-      const place = keyType.bytes === 16 ? 15 - byte : byte;
-      expected[place] = Number((native >> BigInt(8 * byte)) & 255n);
-    }
+    const expected = this.header.short ? this.nativeOfShort(at) : this.nativeOf(at);
     const bounds = reader.bounds(rank);
     const found = reader.bytes(bounds);
     if (!areEqual(expected, found)) {
       this.badElement('KEYS', reader.place(bounds[0]), found, rank, shown(expected));
     }
+  }
+
+  /**
+   * The bytes of the number whose encoding is at a place in the line.
+   * @param {number} at
+   */
+  nativeOf(at) {
+    const { keyType } = this.header;
+    const { native } = this;
+    const top = keyType.bytes - 1;
+    for (let byte = 0; byte <= top; byte++) {
+      native[keyType.bytes === 16 ? top - byte : byte] = this.lines.bytes[at + byte];
+    }
+    if (keyType.name === 'f64' && native[top] < 128) {
+      for (let byte = 0; byte <= top; byte++) {
+        native[byte] ^= 255;
+      }
+    } else if (keyType.name === 'f64' || keyType.name.startsWith('i')) {
+      native[top] ^= 128;
+    }
+    return native;
+  }
+
+  /**
+   * The same of a short word.
+   * @param {number} at
+   */
+  nativeOfShort(at) {
+    const { keyType, short, wordBytes } = this.header;
+    const key = /** @type {import('../short.js').Short} */ (short).key(wordAt(this.lines.view, at, wordBytes));
+    let number = key;
+    if (keyType.name === 'f64') {
+      number = decodeFloat(key);
+    } else if (keyType.name.startsWith('i')) {
+      number = key ^ (1n << BigInt(8 * keyType.bytes - 1));
+    }
+    const { native } = this;
+    for (let byte = 0; byte < keyType.bytes; byte++) {
+      native[keyType.bytes === 16 ? 15 - byte : byte] = Number((number >> BigInt(8 * byte)) & 255n);
+    }
+    return native;
   }
 
   /**

@@ -13,7 +13,7 @@ import {
 } from '../classic.js';
 import { btreeItems, btreeLastRank, harmoniaKeys, harmoniaLastRank } from '../shape.js';
 import { wordAt } from '../search.js';
-import { Pages, Stream, firstNonZero } from './reader.js';
+import { Pages, Stream, areEqual, firstNonZero } from './reader.js';
 
 /**
  * @typedef {import('./reader.js').Job} Job
@@ -502,7 +502,7 @@ export async function checkPacked(job, header) {
       const keys = `keys ${1024 * page} and on`;
       if (expected && (expected.base !== record.base || expected.width !== record.width)) {
         job.rule('packed', 'PACK', offset + 16 * page, 16, keys, 'others', 'a record must be that of its keys');
-      } else if (!expected || expected.bytes.some((byte, place) => byte !== found[place])) {
+      } else if (!expected || !areEqual(expected.bytes, found)) {
         job.rule('packed', 'PACK', at, 128 * record.width, keys, 'others', 'a page must hold the keys of its tuples');
       }
     },
@@ -517,21 +517,32 @@ export async function checkPacked(job, header) {
  * @param {number} tuples
  */
 function packedPage(lines, page, tuples) {
+  const { lineTuples, wordBytes } = lines.header;
   const first = 1024 * page;
   const count = Math.min(tuples - first, 1024);
-  const words = Array.from({ length: count }, (_, at) => lines.word(first + at));
-  if (words.some((word, at) => at > 0 && word < words[at - 1])) {
-    return null;
+  const [lows, highs] = [new Uint32Array(count), new Uint32Array(count)];
+  for (let at = 0; at < count; at++) {
+    const place = lines.line(first + at) + ((first + at) % lineTuples) * wordBytes;
+    lows[at] = lines.stream.view.getUint32(place, true);
+    highs[at] = wordBytes === 8 ? lines.stream.view.getUint32(place + 4, true) : 0;
+    if (at > 0 && (highs[at] < highs[at - 1] || (highs[at] === highs[at - 1] && lows[at] < lows[at - 1]))) {
+      return null;
+    }
   }
-  const base = words[0];
-  const span = words[count - 1] - base;
-  const width = span === 0n ? 0 : span.toString(2).length;
+  const [baseLow, baseHigh] = [lows[0], highs[0]];
+  for (let at = 0; at < count; at++) {
+    const isBorrowed = lows[at] < baseLow ? 1 : 0;
+    highs[at] = highs[at] - baseHigh - isBorrowed;
+    lows[at] -= baseLow;
+  }
+  const [spanLow, spanHigh] = [lows[count - 1], highs[count - 1]];
+  const width = spanHigh > 0 ? 64 - Math.clz32(spanHigh) : 32 - Math.clz32(spanLow);
   const parts = new Uint32Array(32 * width + 2);
-  words.forEach((word, at) => {
-    const distance = word - base;
-    put(parts, at * width, Number(distance & 0xffffffffn), Math.min(width, 32));
-    put(parts, at * width + 32, Number(distance >> 32n), Math.max(width - 32, 0));
-  });
+  for (let at = 0; at < count; at++) {
+    put(parts, at * width, lows[at], Math.min(width, 32));
+    put(parts, at * width + 32, highs[at], Math.max(width - 32, 0));
+  }
+  const base = (BigInt(baseHigh) << 32n) | BigInt(baseLow);
   return { base, width, bytes: new Uint8Array(parts.buffer, 0, 128 * width) };
 }
 
