@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { BlobSource, HttpSource, Pleach, SourceError, check } from '../index.js';
+import { FileSource } from '../node.js';
 import { bytesOf } from './files.js';
 
 const bytes = bytesOf('u64_u32');
@@ -103,4 +107,22 @@ test('blobs are read by slices, in bounded memory', async () => {
     assert.ok((await file.get(key)).rank <= rank);
   }
   assert.ok(file.blocks.cache.size <= 64);
+});
+
+test('files of node are read by position, beyond 4 GiB', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pleach-source-'));
+  const path = join(folder, 'a.pleach');
+  writeFileSync(path, bytes);
+  let source = await FileSource.open(path);
+  assert.equal((await check(source)).verdict, 'clean');
+  truncateSync(path, 20000);
+  await assert.rejects(check(source), { name: 'SourceError', kind: 'changed' });
+  await source.close();
+  truncateSync(path, 5 * 2 ** 30);
+  source = await FileSource.open(path);
+  assert.equal(source.bytes, 5 * 2 ** 30);
+  assert.deepEqual(await source.read(5 * 2 ** 30 - 8, 8), new Uint8Array(8));
+  await assert.rejects(source.read(5 * 2 ** 30 - 8, 9), { name: 'SourceError', kind: 'read' });
+  await source.close();
+  rmSync(folder, { recursive: true });
 });
