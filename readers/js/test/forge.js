@@ -84,16 +84,6 @@ export function seal(bytes) {
   return sealHead(bytes);
 }
 
-/** Makes a file of version 1.0 of one of 0.13, whose head alone differs. */
-export function upgraded(bytes) {
-  const own = bytes.slice();
-  const view = new DataView(own.buffer);
-  view.setUint16(16, 1, true);
-  view.setUint16(18, 0, true);
-  view.setUint32(20, 0, true);
-  return sealHead(own);
-}
-
 /** Makes a file of keys and values of u64 that has nothing but META, tuple lines and sums. */
 export function linesOf(tuples) {
   const lineBytes = Math.ceil(tuples / 8) * 128;
