@@ -284,7 +284,7 @@ class Mask:
             reference & ~kept,
         )
         # A tail has byte after byte, each from its lowest bit up, and the length behind them.
-        order = {place: (place < 17, -((place - 17) // 8)) for place in places(kept & ~in_word)}
+        order = {place: place < 17 or -((place - 17) // 8) for place in places(kept & ~in_word)}
         self.in_tail = sorted(order, key=order.get)
         refuse(len(self.kept) > word_bits or len(self.in_tail) > 8 * self.tail_bytes, "mask")
 
