@@ -48,7 +48,7 @@ class Driver:
     def open(self, path):
         self.file = self.rule = None
         try:
-            self.file = pleach_reader.open_file(path)
+            self.file = pleach_reader.Pleach(path)
         except pleach_reader.Refusal as refusal:
             self.rule = str(refusal)
             return f"refuse {self.rule}"
@@ -58,7 +58,7 @@ class Driver:
         return parse(word, self.file.key_type.name)
 
     def value(self, rank):
-        raw, kind = self.file.value_bytes(rank), self.file.value_type
+        raw, kind = self.file.value(rank), self.file.value_type
         return shown(None if kind.name == "none" else kind.decode(raw), raw, kind.name)
 
     def tuple(self, rank):
@@ -77,8 +77,8 @@ class Driver:
         return f"tuple {self.tuple(int(rank))}" if int(rank) < self.file.tuples else "none"
 
     def get(self, key):
-        rank = self.file.find(self.key(key))
-        return "absent" if rank is None else f"tuple {rank} {self.value(rank)}"
+        rank, end = self.file.lower(self.key(key)), self.file.upper(self.key(key))
+        return f"tuple {rank} {self.value(rank)}" if rank < end else "absent"
 
     def lower(self, key):
         return f"rank {self.file.lower(self.key(key))}"
@@ -101,8 +101,7 @@ class Driver:
             return "skip"
         file = copy.copy(self.file)
         if structure == "lines":
-            file.lines = copy.copy(file.lines)
-            file.lines.levels, file.lines.child_lines = [], file.lines.lines
+            file.levels, file.child_lines = [], file.lines
         return f"rank {file.lower(self.key(key))}"
 
     def check(self):
