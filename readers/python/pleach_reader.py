@@ -1,8 +1,4 @@
-"""Reads Pleach files of format 1.n at level 2, with the standard library alone.
-
-Parts have the order and the names of the format document. As numbers of Python have no size, a word
-too large for its type needs no care: it is above all words of the file.
-"""
+"""Reads Pleach files of format 1.n at level 2. The parts have the order of the format document."""
 
 import mmap
 import re
@@ -55,8 +51,7 @@ class Pleach:
         self.read_columns(self.key_type.is_bytes, self.value_type.is_bytes)
         self.read_meta(self.table.get(b"META"))
 
-    def read_superblock(self, data):
-        """Section 2, superblock. Rules 1 to 13."""
+    def read_superblock(self, data):  # section 2, superblock: rules 1 to 13
         size, field = len(data), lambda at, size: number(data, at, size)
         refuse(data[:16] != MAGIC[:size], "magic")
         refuse(size < 4096, "truncated")
@@ -74,8 +69,7 @@ class Pleach:
         refuse(crc32(data[4096:8192]) != field(124, 4), "table-sum")
         self.tuples = field(80, 8)
 
-    def read_table(self, data):
-        """Section 4, section table: its entries by tag, with the ends of extents. Rules 14 to 28."""
+    def read_table(self, data):  # section 4, section table: rules 14 to 28
         count, closing = number(data, 120, 4), len(data) - 8192
         rows = [*struct.iter_unpack("<4sIQQQQQI4s64s8s", data[4096 : 4096 + 128 * count])]
         entries = [Entry(*row, end) for row, end in zip(rows, [*(r[2] for r in rows[1:]), closing])]
@@ -94,15 +88,12 @@ class Pleach:
         sums, sum2 = table[b"SUMS"], table[b"SUM2"]
         refuse(sum2.sums_offset or sum2.sums, "sum2-list")
         refuse(sum2.length != 4 * sums.sums, "sum2-length")
-        lists = [(e, sum2 if e is sums else sums) for e in entries if e is not sum2]
-        refuse(any(e.sums != ceil(e.end - e.offset, 8192) for e, _ in lists), "sums-count")
-        refuse(any(e.sums_offset % 4 or e.sums_offset < h.offset for e, h in lists), "sums-place")
-        refuse(
-            any(e.sums_offset + 4 * e.sums > h.offset + h.length for e, h in lists), "sums-place"
-        )
+        for e, home in ((e, sum2 if e is sums else sums) for e in entries if e is not sum2):
+            refuse(e.sums != ceil(e.end - e.offset, 8192), "sums-count")
+            refuse(e.sums_offset % 4 or e.sums_offset < home.offset, "sums-place")
+            refuse(e.sums_offset + 4 * e.sums > home.offset + home.length, "sums-place")
 
-    def read_lines(self, line):
-        """Section 5, LINE. Rules 29 to 33."""
+    def read_lines(self, line):  # section 5, LINE: rules 29 to 33
         refuse(line is None, "line-missing")
         stored = struct.unpack("<IIII16s8s24s", line.parameters)
         line_bytes, self.word_bytes, value_bytes, line_tuples, base, runs, reserved = stored
@@ -118,8 +109,7 @@ class Pleach:
         refuse(line_tuples != self.line_tuples or any(reserved), "line-parameters")
         refuse(self.word_bytes == key_bytes and any(base + runs), "line-parameters")
 
-    def read_spine(self, spine):
-        """Section 6, SPIN. Rule 34."""
+    def read_spine(self, spine):  # section 6, SPIN: rule 34
         stored = struct.unpack("<IIIIQ24s16s", spine.parameters)
         line_bytes, word_bytes, levels, self.child_lines, _, encodings, reserved = stored
         refuse(line_bytes != 64 or word_bytes != self.word_bytes or any(reserved), "spine")
@@ -136,8 +126,7 @@ class Pleach:
             children = count
         refuse(children > 1 or at != spine.offset or spine.elements != total, "spine")
 
-    def read_columns(self, has_byte_keys, has_byte_values):
-        """Sections 7 and 8: MASK and the columns. Rules 35 to 48, but for those of level 3."""
+    def read_columns(self, has_byte_keys, has_byte_values):  # sections 7 and 8: rules 35 to 48
         table, tuples = self.table, self.tuples
         self.keys = self.column(b"KEYS", tuples, self.key_type.size)
         self.tails, self.codes = self.column(b"TAIL", tuples), self.column(b"CODE", tuples)
@@ -165,8 +154,7 @@ class Pleach:
             refuse(self.table[tag].elements != elements, "column")
             return Column(self.data, self.table[tag], elements, size)
 
-    def read_meta(self, meta):
-        """Section 9, META: its texts by tag, as far as there are whole records. Rule 49."""
+    def read_meta(self, meta):  # section 9, META: rule 49
         records = memoryview(self.data[meta.offset : meta.offset + meta.length] if meta else b"")
         texts = {}
         while len(records) >= 8:
@@ -175,18 +163,16 @@ class Pleach:
                 texts[tag] = str(records[8 : 8 + size], "utf8", "replace")
             records = records[8 + 8 * ceil(size, 8) :]
         self.names, self.logical_types = (texts.get(1), texts.get(2)), (texts.get(3), texts.get(4))
-        keys = f"{self.key_type.name} {texts.get(3)} {texts.get(7)}"
-        is_known = re.fullmatch(APPROXIMATE, keys)
+        is_known = re.fullmatch(APPROXIMATE, f"{self.key_type.name} {texts.get(3)} {texts.get(7)}")
         refuse(not is_known if number(self.data, 24, 8) else 7 in texts, "approximate")
 
     def word(self, rank):
         line, slot = divmod(rank, self.line_tuples)
         return number(self.data, self.offset + 64 * line + slot * self.word_bytes, self.word_bytes)
 
-    def below(self, word):  # the number of tuples whose words are below this one
-        group, last_word = 0, lambda line: self.word(
-            min((line + 1) * self.line_tuples, self.tuples) - 1
-        )
+    def below(self, word):  # how many tuples have smaller words; any number may be asked for
+        group, count = 0, self.line_tuples
+        last_word = lambda line: self.word(min((line + 1) * count, self.tuples) - 1)
         for offset, encoding, code_bytes, slots, children in reversed(self.levels):
             line, query = self.data[offset + 64 * group : offset + 64 * group + 64], word
             if encoding:
@@ -199,7 +185,7 @@ class Pleach:
         line = bisect_left(range(last), word, first, last, key=last_word)
         if last_word(line) < word:  # behind an INEXACT line of the spine, or above all keys
             line = bisect_left(range(self.lines), word, line, self.lines, key=last_word)
-        first, end = (min((line + i) * self.line_tuples, self.tuples) for i in (0, 1))
+        first, end = (min((line + i) * count, self.tuples) for i in (0, 1))
         return bisect_left(range(end), word, first, end, key=self.word)
 
     def encoding(self, rank):  # of a key
@@ -217,8 +203,7 @@ class Pleach:
         return self.data[at : at + self.value_bytes]
 
     def at(self, rank):  # the key and the value of a tuple
-        if not 0 <= rank < self.tuples:
-            raise IndexError(rank)
+        rank = range(self.tuples)[rank]  # or an IndexError
         key = self.key_type.decode_key(self.encoding(rank))
         return key, self.value_type.decode(self.value(rank))
 
@@ -384,10 +369,9 @@ class Column:
         refuse(start and self.offset_bytes == 8 and not is_long, rule)
 
     def __getitem__(self, i):
-        step, ends = self.offset_bytes, [i * self.size, (i + 1) * self.size]
-        if not self.size:
-            ends = [number(self.data, self.offsets + j * step, step) for j in (i, i + 1)]
-        begin, end = (self.first + min(end, self.most) for end in ends)
+        step, size = self.offset_bytes, self.size
+        offset = lambda j: number(self.data, self.offsets + j * step, step) if step else j * size
+        begin, end = (self.first + min(offset(j), self.most) for j in (i, i + 1))
         return self.data[begin:end]
 
 
@@ -409,8 +393,7 @@ class Text:
         lengths = [0] + [number(page, 51 + j * width, width) for j in range(i)]
         at += sum(max(length - 1, 0) for length in lengths[:-1])
         codes = page[at : at + max(lengths[i] - 1, 0)]
-        if not flags & 2:  # code 255 is the escape
-            text = lambda code: code[1] or self.symbols[code[0][0]]
-            codes = re.sub(b"(?s)\xff(.)|.", text, codes)
+        text = lambda code: code[1] or self.symbols[code[0][0]]  # code 255 is the escape
+        codes = codes if flags & 2 else re.sub(b"(?s)\xff(.)|.", text, codes)
         rest = page[35 + i : 36 + i] + codes if lengths[i] else b""
         return head[: base + number(page, 20 + i, 1)] + rest if i else head
