@@ -167,14 +167,29 @@ static inline int pleach_is_known(const unsigned char *tag)
     return 0;
 }
 
+/* Notes a broken rule by its place in the list, of which the lowest counts. */
+#define PLEACH_NOTE(is_broken, number)           \
+    do {                                         \
+        if ((is_broken) && (number) < lowest) { \
+            lowest = (number);                   \
+        }                                        \
+    } while (0)
+
 /* Section 4: the section table. Rules 14 to 23. */
 static inline const char *pleach_read_table(pleach_file *file)
 {
+    static const char *const rules[] = {"first-section", "alignment", "section-order",
+                                        "section-end", "section-gap", "section-large", "flags",
+                                        "required-section", "section-twice", "reserved", NULL};
     const uint64_t closing = file->bytes - 8192;
+    unsigned lowest = 24;
     uint32_t i, j;
     for (i = 0; i < file->section_count; i++) {
         const unsigned char *entry = file->data + 4096 + (size_t)i * 128;
         pleach_section *section = &file->sections[i];
+        const int is_meta = memcmp(entry, "META", 4) == 0;
+        const int is_mask = memcmp(entry, "MASK", 4) == 0;
+        uint64_t room;
         section->entry = entry;
         section->flags = pleach_u32(entry + 4);
         section->offset = pleach_number(entry + 8, 8);
@@ -184,29 +199,23 @@ static inline const char *pleach_read_table(pleach_file *file)
         section->sums = pleach_number(entry + 40, 8);
         section->sums_crc = pleach_u32(entry + 48);
         section->end = i + 1 < file->section_count ? pleach_number(entry + 128 + 8, 8) : closing;
-    }
-    for (i = 0; i < file->section_count; i++) {
-        const pleach_section *section = &file->sections[i];
-        const uint64_t room = section->end - section->offset;
-        const int is_meta = memcmp(section->entry, "META", 4) == 0;
-        const int is_mask = memcmp(section->entry, "MASK", 4) == 0;
-        PLEACH_REFUSE(i == 0 && section->offset != 8192, "first-section");
-        PLEACH_REFUSE(section->offset % 4096 != 0, "alignment");
-        PLEACH_REFUSE(section->end < section->offset || section->end > closing, "section-order");
-        PLEACH_REFUSE(section->length > room, "section-end");
-        PLEACH_REFUSE(128 * pleach_ceil(section->length, 128) > room, "section-end");
-        PLEACH_REFUSE(room - section->length >= 2097152, "section-gap");
-        PLEACH_REFUSE(is_meta && section->length > 1048576, "section-large");
-        PLEACH_REFUSE(is_mask && section->length > 131102, "section-large");
-        PLEACH_REFUSE(section->flags > 1, "flags");
-        PLEACH_REFUSE(section->flags == 1 && !pleach_is_known(section->entry), "required-section");
+        room = section->end - section->offset;
+        PLEACH_NOTE(i == 0 && section->offset != 8192, 14);
+        PLEACH_NOTE(section->offset % 4096 != 0, 15);
+        PLEACH_NOTE(section->end < section->offset || section->end > closing, 16);
+        PLEACH_NOTE(section->length > room, 17);
+        PLEACH_NOTE(128 * pleach_ceil(section->length, 128) > room, 17);
+        PLEACH_NOTE(room - section->length >= 2097152, 18);
+        PLEACH_NOTE(is_meta && section->length > 1048576, 19);
+        PLEACH_NOTE(is_mask && section->length > 131102, 19);
+        PLEACH_NOTE(section->flags > 1, 20);
+        PLEACH_NOTE((section->flags & 1) != 0 && !pleach_is_known(entry), 21);
         for (j = 0; j < i; j++) {
-            PLEACH_REFUSE(memcmp(section->entry, file->sections[j].entry, 4) == 0, "section-twice");
+            PLEACH_NOTE(memcmp(entry, file->sections[j].entry, 4) == 0, 22);
         }
-        PLEACH_REFUSE(!pleach_is_zero(section->entry + 52, 4), "reserved");
-        PLEACH_REFUSE(!pleach_is_zero(section->entry + 120, 8), "reserved");
+        PLEACH_NOTE(!pleach_is_zero(entry + 52, 4) || !pleach_is_zero(entry + 120, 8), 23);
     }
-    return NULL;
+    return rules[lowest - 14];
 }
 
 /* Section 9: the places of the sums. Rules 24 to 28. */
@@ -214,6 +223,7 @@ static inline const char *pleach_read_sums(const pleach_file *file)
 {
     const pleach_section *sums = pleach_find_section(file, "SUMS");
     const pleach_section *sum2 = pleach_find_section(file, "SUM2");
+    unsigned lowest = 29;
     uint32_t i;
     PLEACH_REFUSE(sums == NULL || sum2 == NULL, "sums-missing");
     PLEACH_REFUSE(sum2->sums_offset != 0 || sum2->sums != 0, "sum2-list");
@@ -221,15 +231,16 @@ static inline const char *pleach_read_sums(const pleach_file *file)
     for (i = 0; i < file->section_count; i++) {
         const pleach_section *section = &file->sections[i];
         const pleach_section *home = section == sums ? sum2 : sums;
-        const uint64_t at = section->sums_offset;
+        const uint64_t at = section->sums_offset, before = at - home->offset;
         if (section == sum2) {
             continue;
         }
-        PLEACH_REFUSE(section->sums != pleach_ceil(section->end - section->offset, 8192), "sums-count");
-        PLEACH_REFUSE(at % 4 != 0 || at < home->offset, "sums-place");
-        PLEACH_REFUSE(at - home->offset > home->length, "sums-place");
-        PLEACH_REFUSE(home->length - (at - home->offset) < 4 * section->sums, "sums-place");
+        PLEACH_NOTE(section->sums != pleach_ceil(section->end - section->offset, 8192), 27);
+        PLEACH_NOTE(at % 4 != 0 || at < home->offset || before > home->length, 28);
+        PLEACH_NOTE(home->length - before < 4 * section->sums, 28);
     }
+    PLEACH_REFUSE(lowest == 27, "sums-count");
+    PLEACH_REFUSE(lowest == 28, "sums-place");
     return NULL;
 }
 
