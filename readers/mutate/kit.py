@@ -68,7 +68,9 @@ class Kit:
 
     def extend(self, answers):
         """Adds the requests about the files that the unchanged driver opens."""
-        opened = [sheet for (sheet, _, wanted), got in zip(self.asked, answers) if wanted == got == "ok"]
+        opened = [
+            sheet for (sheet, _, wanted), got in zip(self.asked, answers) if wanted == got == "ok"
+        ]
         self.asked = []
         for sheet in self.sheets:
             self.asked.append((sheet, "open", self.opening(sheet)))
@@ -101,7 +103,10 @@ class Kit:
                 line = driver.stdout.readline()
                 where = f"{sheet.path.stem}: {request}"
                 if not line.endswith("\n"):
-                    return f"{where}: {'no answer in time' if is_late.is_set() else 'ended'}", answers
+                    return (
+                        f"{where}: {'no answer in time' if is_late.is_set() else 'ended'}",
+                        answers,
+                    )
                 answers.append(line[:-1])
                 if not sheet.is_right(request, wanted, line[:-1], self.level):
                     return f"{where}: {line[:80].strip()}", answers

@@ -63,7 +63,9 @@ def find_mutants(reader):
             if path.suffix == ".py":
                 mutants = python_mutants.mutants(source, reader["checks"])
             else:
-                mutants = token_mutants.mutants(source, reader["checks"], path.suffix in (".h", ".c"))
+                mutants = token_mutants.mutants(
+                    source, reader["checks"], path.suffix in (".h", ".c")
+                )
             found += [(name, mutant) for mutant in mutants]
     return found
 
@@ -100,11 +102,17 @@ def try_mutant(reader, kit, requests, seconds, name, mutant):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("reader", choices=READERS)
-    parser.add_argument("--kit", action="append", help="a folder of the kit; may be given more than once")
-    parser.add_argument("--folder", type=pathlib.Path, help="the reader, if it is not beside this tool")
+    parser.add_argument(
+        "--kit", action="append", help="a folder of the kit; may be given more than once"
+    )
+    parser.add_argument(
+        "--folder", type=pathlib.Path, help="the reader, if it is not beside this tool"
+    )
     parser.add_argument("--files", action="append", help="only files of the reader that match")
     parser.add_argument("--function", help="only mutants of this function")
-    parser.add_argument("--sample", type=int, help="only so many mutants, at random with a fixed seed")
+    parser.add_argument(
+        "--sample", type=int, help="only so many mutants, at random with a fixed seed"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--caught", action="store_true", help="print caught mutants and how, too")
     options = parser.parse_args()
@@ -148,7 +156,9 @@ def main():
     for name, mutant in survivors:
         reason = accepted.get(mutant.key())
         left += not reason
-        print(f"{'accepted' if reason else 'SURVIVES'}  {name}:{mutant.line} {mutant.key()} -- {reason or ''}")
+        print(
+            f"{'accepted' if reason else 'SURVIVES'}  {name}:{mutant.line} {mutant.key()} -- {reason or ''}"
+        )
     if not (options.files or options.function or options.sample):
         keys = {mutant.key() for _, mutant in survivors}
         for key in sorted(set(accepted) - keys):

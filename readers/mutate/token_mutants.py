@@ -95,7 +95,13 @@ def functions(tokens, is_c):
             if close > 0 and tokens.texts[close] == ")" and close in tokens.partner:
                 before = tokens.partner[close] - 1
                 word = tokens.texts[before] if before >= 0 else ""
-                if re.match(r"[A-Za-z_$#]", word) and word not in ("if", "while", "for", "switch", "catch"):
+                if re.match(r"[A-Za-z_$#]", word) and word not in (
+                    "if",
+                    "while",
+                    "for",
+                    "switch",
+                    "catch",
+                ):
                     name = word
             stack.append(name)
         elif text == "}" and stack:

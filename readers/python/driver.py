@@ -36,7 +36,9 @@ def shown(element, raw, kind):
         return "-"
     if kind in ("f32", "f64"):
         return "f" + raw[::-1].hex()
-    return str(element) if isinstance(element, int) else "x" + raw.hex()
+    if isinstance(element, int):
+        return str(element)
+    return "x" + (element.encode("utf8", "surrogateescape") if kind == "utf8" else element).hex()
 
 
 class Driver:
@@ -74,11 +76,18 @@ class Driver:
         return f"types {self.file.key_type.name} {self.file.value_type.name}"
 
     def at(self, rank):
-        return f"tuple {self.tuple(int(rank))}" if int(rank) < self.file.tuples else "none"
+        try:
+            self.file.at(int(rank))
+        except IndexError:
+            return "none"
+        return f"tuple {self.tuple(int(rank))}"
 
     def get(self, key):
-        rank, end = self.file.lower(self.key(key)), self.file.upper(self.key(key))
-        return f"tuple {rank} {self.value(rank)}" if rank < end else "absent"
+        absent = object()
+        if self.file.get(self.key(key), absent) is absent:
+            return "absent"
+        rank = self.file.lower(self.key(key))
+        return f"tuple {rank} {self.value(rank)}"
 
     def lower(self, key):
         return f"rank {self.file.lower(self.key(key))}"
@@ -87,12 +96,16 @@ class Driver:
         return f"rank {self.file.upper(self.key(key))}"
 
     def floor(self, key):
+        if self.file.floor(self.key(key)) is None:
+            return "none"
         rank = self.file.upper(self.key(key)) - 1
-        return "none" if rank < 0 else f"tuple {rank} {self.tuple(rank)}"
+        return f"tuple {rank} {self.tuple(rank)}"
 
     def range(self, first, end):
-        ranks = range(self.file.lower(self.key(first)), self.file.lower(self.key(end)))
-        return " ".join([f"tuples {len(ranks)}", *map(self.tuple, ranks)])
+        count, rank = len(list(self.file.range(*map(self.key, (first, end))))), self.file.lower(
+            self.key(first)
+        )
+        return " ".join([f"tuples {count}", *map(self.tuple, range(rank, rank + count))])
 
     def by(self, structure, key):
         if structure != "lines" and STRUCTURES[structure] not in self.file.table:
