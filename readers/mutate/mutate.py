@@ -36,7 +36,7 @@ READERS = {
         "level": 1,
         "folder": HERE.parent / "c",
         "files": ["pleach_reader.h"],
-        "build": ["gcc", "-std=c99", "-g", "-O1", *SANITIZE, "-o", "driver", "driver.c"],
+        "build": ["gcc", "-std=c99", "-O0", *SANITIZE, "-o", "driver", "driver.c"],
         "run": ["./driver"],
         "checks": ["PLEACH_REFUSE", "PLEACH_NOTE"],
     },
