@@ -203,8 +203,8 @@ static inline const char *pleach_read_table(pleach_file *file)
         PLEACH_NOTE(i == 0 && section->offset != 8192, 14);
         PLEACH_NOTE(section->offset % 4096 != 0, 15);
         PLEACH_NOTE(section->end < section->offset || section->end > closing, 16);
+        /* All places are multiples of 4096, so the next multiple of 128 is not beyond them either. */
         PLEACH_NOTE(section->length > room, 17);
-        PLEACH_NOTE(128 * pleach_ceil(section->length, 128) > room, 17);
         PLEACH_NOTE(room - section->length >= 2097152, 18);
         PLEACH_NOTE(is_meta && section->length > 1048576, 19);
         PLEACH_NOTE(is_mask && section->length > 131102, 19);
@@ -331,8 +331,7 @@ static inline const char *pleach_read_spine(pleach_file *file)
         children = pleach_ceil(children, level->slots + 1);
         total += children;
         bytes += pleach_even_bytes(children);
-        /* The bottom level comes last in the section. */
-        PLEACH_REFUSE(bytes > spin->length, "spine");
+        /* The bottom level comes last in the section. The offset is used if all levels fit. */
         level->offset = spin->offset + spin->length - bytes;
     }
     PLEACH_REFUSE(children > 1 || bytes != spin->length || spin->elements != total, "spine");
@@ -387,11 +386,10 @@ static inline uint64_t pleach_encode(const pleach_file *file, int64_t key)
 
 static inline int64_t pleach_decode(const pleach_file *file, uint64_t encoding)
 {
-    const uint64_t sign = UINT64_C(1) << (8 * file->key_bytes - 1);
-    if (encoding >= sign) {
-        return (int64_t)(encoding - sign);
-    }
-    return -(int64_t)(sign - 1 - encoding) - 1;
+    const uint64_t bits = encoding - (UINT64_C(1) << (8 * file->key_bytes - 1));
+    int64_t key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
 }
 
 static inline const unsigned char *pleach_line(const pleach_file *file, uint64_t line)
@@ -474,9 +472,7 @@ static inline uint64_t pleach_below(const pleach_file *file, uint64_t word, int 
 {
     uint64_t group = 0, from = 0, to = file->lines, rank, end;
     uint32_t i;
-    if (file->tuples == 0) {
-        return 0;
-    }
+    int is_exact = 1;
     if (with_spine && file->spin != NULL) {
         for (i = file->level_count; i > 0; i--) {
             const pleach_level *level = &file->levels[i - 1];
@@ -485,6 +481,9 @@ static inline uint64_t pleach_below(const pleach_file *file, uint64_t word, int 
             if (group >= level->children) {
                 group = level->children - 1;
             }
+            if (level->encoding != 0 && (line[63] & 1) != 0) {
+                is_exact = 0;
+            }
         }
         from = group * file->child_lines;
         if (to - from > file->child_lines) {
@@ -492,18 +491,15 @@ static inline uint64_t pleach_below(const pleach_file *file, uint64_t word, int 
         }
     }
     from = pleach_bisect(file, from, to, word);
-    if (from == to) { /* behind an INEXACT line of the spine, or above all keys */
+    if (from == to && !is_exact) { /* behind a line that is INEXACT, the place may be later */
         from = pleach_bisect(file, from, file->lines, word);
     }
-    if (from == file->lines) {
-        return file->tuples;
-    }
     rank = from * file->line_tuples;
-    end = rank + file->line_tuples;
-    while (rank < end && rank < file->tuples && pleach_word(file, rank) < word) {
+    end = rank + file->line_tuples < file->tuples ? rank + file->line_tuples : file->tuples;
+    while (rank < end && pleach_word(file, rank) < word) {
         rank++;
     }
-    return rank;
+    return rank < end ? rank : end;
 }
 
 /* Returns the number of tuples whose keys are below a key, or, with `or_equal`, at most the key. */

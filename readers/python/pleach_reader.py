@@ -171,11 +171,12 @@ class Pleach:
         return number(self.data, self.offset + 64 * line + slot * self.word_bytes, self.word_bytes)
 
     def below(self, word):  # how many tuples have smaller words; any number may be asked for
-        group, count = 0, self.line_tuples
+        group, count, is_exact = 0, self.line_tuples, True
         last_word = lambda line: self.word(min((line + 1) * count, self.tuples) - 1)
         for offset, encoding, code_bytes, slots, children in reversed(self.levels):
             line, query = self.data[offset + 64 * group : offset + 64 * group + 64], word
             if encoding:
+                is_exact = is_exact and not line[63] & 1
                 distance = word - number(line, 62 - self.word_bytes, self.word_bytes)
                 query = min(max(distance, 0) >> line[62], (1 << 8 * code_bytes) - 1)
             codes = [number(line, slot * code_bytes, code_bytes) for slot in range(slots)]
@@ -183,7 +184,7 @@ class Pleach:
         first = group * self.child_lines
         last = min(first + self.child_lines, self.lines) - 1
         line = bisect_left(range(last), word, first, last, key=last_word)
-        if last_word(line) < word:  # behind an INEXACT line of the spine, or above all keys
+        if not is_exact and last_word(line) < word:  # behind an INEXACT line of the spine
             line = bisect_left(range(self.lines), word, line, self.lines, key=last_word)
         first, end = (min((line + i) * count, self.tuples) for i in (0, 1))
         return bisect_left(range(end), word, first, end, key=self.word)
