@@ -126,7 +126,7 @@ impl Stages<'_> {
         let numbered = source_of(&base, &base.schema()?)?;
         let disjoint = Disjoint::new(numbered, self.options.overlap, is_counted);
         let mut disjoint = disjoint.ok_or_else(|| {
-            let rule = "values of intervals must be records of their ends";
+            let rule = "values of intervals must be records of their ends".into();
             base.corrupt(FormatError::Corrupt { what: "META", offset: 0, rule, found: 0 })
         })?;
         let written = self.write(&mut disjoint);

@@ -4,7 +4,13 @@
 //! tuples, but a key that was not may be found, too: one that has the same hash or the same beginning. The
 //! superblock has the feature [`APPROXIMATE`](crate::version::APPROXIMATE), which a reader must know.
 
-use crate::logical::Logical;
+use crate::error::FormatError;
+use crate::header::Header;
+use crate::logical::{Logical, Meaning};
+use crate::meta::Meta;
+use crate::rules::Rule;
+use crate::section::{TABLE_OFFSET, Tag};
+use crate::version::APPROXIMATE;
 
 /// How often a key that is not in a file is found in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +46,26 @@ impl Approximate {
             None => "approximate: absent keys that begin as one of the file does are found".to_owned(),
         }
     }
+}
+
+/// Checks that the feature and META agree on whether keys are shorter than those they stand for.
+///
+/// # Errors
+/// [`FormatError::Corrupt`] by [`Rule::Approximate`].
+pub fn check(header: &Header, meta: &Meta) -> Result<(), FormatError> {
+    let logical = Meaning::new(header.key_type, &meta.key_logical).logical;
+    let says = Approximate::of(&logical, &meta.approximate, header.tuples).is_some();
+    let is_flagged = header.superblock.reader_features.get() & APPROXIMATE != 0;
+    let is_told = !meta.approximate.is_empty();
+    if is_flagged == is_told && is_flagged == says {
+        return Ok(());
+    }
+    Err(FormatError::Corrupt {
+        what: "META",
+        offset: header.section(Tag::META).map_or(TABLE_OFFSET, |section| section.offset()),
+        rule: Rule::Approximate.broken("keys that are shorter must be told as such, and no others"),
+        found: is_flagged.into(),
+    })
 }
 
 #[cfg(test)]

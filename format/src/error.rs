@@ -1,7 +1,14 @@
 //! Errors in the bytes of a file.
 
+use crate::rules::{Breach, Rule};
+use crate::section::Tag;
 use crate::version::UPGRADED;
 use core::fmt;
+
+/// What the sum of a superblock covers, in [`FormatError::Checksum`].
+pub(crate) const SUPERBLOCK: &str = "superblock";
+/// The same of a section table.
+pub(crate) const SECTION_TABLE: &str = "section table";
 
 /// The reason why bytes were rejected. Each message says where the fault is and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +42,11 @@ pub enum FormatError {
         /// The unknown feature bits.
         unknown: u64,
     },
+    /// The file is intact, but has a section that a reader must know, and this library does not.
+    Section {
+        /// Name of the section.
+        tag: Tag,
+    },
     /// A stored sum does not match the bytes.
     Checksum {
         /// The bytes that the sum covers: `superblock`, `section table`, or a section's tag.
@@ -53,7 +65,7 @@ pub enum FormatError {
         /// Offset of the number in the file.
         offset: u64,
         /// The rule that the number breaks.
-        rule: &'static str,
+        rule: Breach,
         /// The stored number.
         found: u64,
     },
@@ -63,7 +75,24 @@ impl FormatError {
     /// Reports whether the file is damaged, as opposed to foreign, newer, or in need of an unknown feature.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        !matches!(self, Self::Foreign | Self::Version { .. } | Self::Feature { .. })
+        !matches!(self, Self::Foreign | Self::Version { .. } | Self::Feature { .. } | Self::Section { .. })
+    }
+
+    /// Returns the rule that the file breaks, if this is an error of opening it; `None` for what is found only later.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::Foreign => Some(Rule::Magic),
+            Self::Truncated { .. } => Some(Rule::Truncated),
+            Self::Extended { .. } => Some(Rule::Extended),
+            Self::Version { .. } => Some(Rule::Version),
+            Self::Feature { .. } => Some(Rule::Feature),
+            Self::Section { .. } => Some(Rule::RequiredSection),
+            Self::Checksum { what: SUPERBLOCK, .. } => Some(Rule::SuperblockSum),
+            Self::Checksum { what: SECTION_TABLE, .. } => Some(Rule::TableSum),
+            Self::Checksum { .. } => None,
+            Self::Corrupt { rule, .. } => rule.rule,
+        }
     }
 }
 
@@ -97,6 +126,9 @@ impl fmt::Display for FormatError {
                     f,
                     "requires features {unknown:#x} that this program does not know: use a newer program"
                 )
+            }
+            Self::Section { tag } => {
+                write!(f, "requires the section {tag}, which this program does not know: use a newer program")
             }
             Self::Checksum { what, offset, expected, found } => write!(
                 f,

@@ -7,13 +7,14 @@ use crate::classic::paged::{Form, Paged};
 use crate::classic::{self, Geometry};
 use crate::codes;
 use crate::column::ColumnGeometry;
-use crate::error::FormatError;
+use crate::error::{FormatError, SECTION_TABLE};
 use crate::grid::GridGeometry;
 use crate::harmonia::HarmoniaGeometry;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::mask::MASK_BYTES_MAX;
 use crate::meta::META_BYTES_MAX;
 use crate::packed::PackedGeometry;
+use crate::rules::{Breach, Rule};
 use crate::section::{
     ARRAY_ALIGN, Entry, HUGE_PAGE_BYTES, LEVELS_MAX, LineParameters, Parameters, REQUIRED, SECTION_ALIGN,
     SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table, entry_offset,
@@ -145,7 +146,7 @@ impl ColumnPlace {
     }
 }
 
-fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> FormatError {
+fn corrupt(what: &'static str, offset: u64, rule: Breach, found: u64) -> FormatError {
     FormatError::Corrupt { what, offset, rule, found }
 }
 
@@ -177,7 +178,7 @@ impl Header {
     ///
     /// # Errors
     /// The errors of [`Superblock::decode`]; [`FormatError::Truncated`] or [`FormatError::Extended`] if the
-    /// length of the file is wrong; [`FormatError::Checksum`] for the section table; [`FormatError::Feature`]
+    /// length of the file is wrong; [`FormatError::Checksum`] for the section table; [`FormatError::Section`]
     /// for an unknown section that is required; [`FormatError::Corrupt`] for a stored number that breaks a
     /// rule.
     pub fn parse(head: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
@@ -194,7 +195,7 @@ impl Header {
             return Err(corrupt(
                 what,
                 offset_in!(Superblock, file_bytes),
-                "file length must be whole 4 KiB pages, four at least",
+                Rule::Pages.broken("file length must be whole 4 KiB pages, four at least"),
                 file_bytes,
             ));
         }
@@ -202,21 +203,21 @@ impl Header {
         let key_type = KeyType::from_code(key_code, superblock.key_bytes.get()).ok_or(corrupt(
             what,
             offset_in!(Superblock, key_type),
-            "key type must be a known code, of its size",
+            Rule::KeyType.broken("key type must be a known code, of its size"),
             key_code.into(),
         ))?;
         let value_code = superblock.value_type.get();
         let value_type = ValueType::from_code(value_code, superblock.value_bytes.get()).ok_or(corrupt(
             what,
             offset_in!(Superblock, value_type),
-            "value type must be a known code, of its size",
+            Rule::ValueType.broken("value type must be a known code, of its size"),
             value_code.into(),
         ))?;
         if superblock.unique.get() > 1 {
             return Err(corrupt(
                 what,
                 offset_in!(Superblock, unique),
-                "unique must be 0 or 1",
+                Rule::Unique.broken("unique must be 0 or 1"),
                 superblock.unique.get().into(),
             ));
         }
@@ -225,7 +226,7 @@ impl Header {
             return Err(corrupt(
                 what,
                 offset_in!(Superblock, table_offset),
-                "the section table must be the second 4 KiB",
+                Rule::TablePlace.broken("the section table must be the second 4 KiB"),
                 table_offset,
             ));
         }
@@ -234,7 +235,7 @@ impl Header {
             return Err(corrupt(
                 what,
                 offset_in!(Superblock, sections),
-                "a section table holds at most 31 entries",
+                Rule::TableEntries.broken("a section table holds at most 31 entries"),
                 count as u64,
             ));
         }
@@ -244,7 +245,7 @@ impl Header {
         let (expected, found) = (superblock.table_crc.get(), crc32(table));
         if expected != found {
             return Err(FormatError::Checksum {
-                what: "section table",
+                what: SECTION_TABLE,
                 offset: TABLE_OFFSET,
                 expected,
                 found,
@@ -274,26 +275,26 @@ impl Header {
         let (text, trie) = found.text(tuples)?;
         if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
             return Err(
-                found.missing("TEXT is for byte keys, and there is no TAIL or KEYS section beside it")
+                found.missing(Rule::Text.broken("TEXT is for byte keys, and there is no TAIL or KEYS section beside it"))
             );
         }
         if value_type.is_bytes() && values.is_none() {
-            return Err(found.missing("there must be a VALS section for values of this type"));
+            return Err(found.missing(Rule::ValuesMissing.broken("there must be a VALS section for values of this type")));
         }
         let packed =
-            found.shape(Tag::PACK, "parameters must be those of its keys", |stored, elements, length| {
+            found.shape(Tag::PACK, Rule::Packed.broken("parameters must be those of its keys"), |stored, elements, length| {
                 PackedGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.keys == tuples && !key_type.is_bytes() && shape.word_bytes == word_bytes as u64
                 })
             })?;
         let grid =
-            found.shape(Tag::GRID, "parameters must be those of its units", |stored, elements, length| {
+            found.shape(Tag::GRID, Rule::Grid.broken("parameters must be those of its units"), |stored, elements, length| {
                 GridGeometry::from_parameters(stored, elements, length)
                     .filter(|shape| shape.word_bytes == word_bytes as u64)
             })?;
         let harmonia = found.shape(
             Tag::HARMONIA,
-            "parameters must be those of its tree",
+            Rule::Harmonia.broken("parameters must be those of its tree"),
             |stored, elements, length| {
                 HarmoniaGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.tuples == tuples
@@ -303,7 +304,7 @@ impl Header {
             },
         )?;
         let btree =
-            found.shape(Tag::BTREE, "parameters must be those of its tree", |stored, elements, length| {
+            found.shape(Tag::BTREE, Rule::Btree.broken("parameters must be those of its tree"), |stored, elements, length| {
                 BtreeGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.shape.tuples() == tuples
                         && shape.word_bytes as usize == word_bytes
@@ -311,7 +312,7 @@ impl Header {
                 })
             })?;
         let fast =
-            found.shape(Tag::FAST, "parameters must be those of its tree", |stored, elements, bytes| {
+            found.shape(Tag::FAST, Rule::Fast.broken("parameters must be those of its tree"), |stored, elements, bytes| {
                 let (geometry, form) = classic::section::load(&stored, elements)?;
                 let whole = match (Paged::new(geometry, form), geometry.tree()) {
                     (Some(paged), _) => bytes >= Paged::bytes(paged.pages_at()),
@@ -323,7 +324,7 @@ impl Header {
             })?;
         let mask = found.get(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
-            return Err(found.missing("there must be a MASK section for byte keys, and only for them"));
+            return Err(found.missing(Rule::MaskMissing.broken("there must be a MASK section for byte keys, and only for them")));
         }
         Ok(Self {
             superblock,
@@ -436,7 +437,7 @@ impl Found<'_> {
         Some((self.0[at], entry_offset(at)))
     }
 
-    fn missing(&self, rule: &'static str) -> FormatError {
+    fn missing(&self, rule: Breach) -> FormatError {
         corrupt("section table", TABLE_OFFSET, rule, self.0.len() as u64)
     }
 
@@ -448,12 +449,12 @@ impl Found<'_> {
         tuples: u64,
     ) -> Result<(LineGeometry, Option<Short>, u64), FormatError> {
         let (section, at) =
-            self.get(Tag::LINE).ok_or_else(|| self.missing("there must be a LINE section"))?;
+            self.get(Tag::LINE).ok_or_else(|| self.missing(Rule::LineMissing.broken("there must be a LINE section")))?;
         let entry = section.entry;
         let stored = LineParameters::from(entry.parameters);
         let word_bytes = stored.word_bytes.get() as usize;
         if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes <= key_type.bytes()) {
-            let rule = "words must be of 4, 8 or 16 bytes, and not longer than keys";
+            let rule = Rule::WordBytes.broken("words must be of 4, 8 or 16 bytes, and not longer than keys");
             return Err(corrupt("LINE", at, rule, word_bytes as u64));
         }
         let short = if key_type.is_bytes() || word_bytes == key_type.bytes() {
@@ -464,18 +465,18 @@ impl Found<'_> {
             Some(short.ok_or(corrupt(
                 "LINE",
                 at,
-                "runs must ascend within keys and fit in words",
+                Rule::ShortWords.broken("runs must ascend within keys and fit in words"),
                 bits(&runs),
             ))?)
         };
         let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
         let length = entry.length.get();
         if Some(length) != geometry.bytes(tuples) || entry.elements.get() != tuples {
-            return Err(corrupt("LINE", at, "length must be that of its tuples", length));
+            return Err(corrupt("LINE", at, Rule::LineLength.broken("length must be that of its tuples"), length));
         }
         if stored != line_parameters(geometry, short.as_ref()) {
             let found = stored.line_tuples.get().into();
-            return Err(corrupt("LINE", at, "parameters must be those of its types", found));
+            return Err(corrupt("LINE", at, Rule::LineParameters.broken("parameters must be those of its types"), found));
         }
         Ok((geometry, short, section.offset()))
     }
@@ -489,29 +490,29 @@ impl Found<'_> {
         let stored = SpineParameters::from(entry.parameters);
         let levels = stored.levels.get() as usize;
         if levels > LEVELS_MAX {
-            return Err(corrupt("SPIN", at, "a spine has at most 24 levels", levels as u64));
+            return Err(corrupt("SPIN", at, Rule::Spine.broken("a spine has at most 24 levels"), levels as u64));
         }
         let mut encodings = Vec::with_capacity(levels);
         for &code in &stored.encodings[..levels] {
             let encoding = Encoding::from_code(code);
-            encodings.push(encoding.ok_or(corrupt("SPIN", at, "encodings must be known", code.into()))?);
+            encodings.push(encoding.ok_or(corrupt("SPIN", at, Rule::Spine.broken("encodings must be known"), code.into()))?);
         }
         let child_lines = u64::from(stored.child_lines.get());
         let spine = SpineGeometry::new(lines, child_lines, word_bytes, &encodings).ok_or(corrupt(
             "SPIN",
             at,
-            "levels must end in one line, above groups of 1 to 128 tuple lines, a power of two",
+            Rule::Spine.broken("levels must end in one line, above groups of 1 to 128 tuple lines, a power of two"),
             levels as u64,
         ))?;
         if entry.length.get() != spine.bytes {
-            return Err(corrupt("SPIN", at, "length must be that of its levels", entry.length.get()));
+            return Err(corrupt("SPIN", at, Rule::Spine.broken("length must be that of its levels"), entry.length.get()));
         }
         let inexact_lines = stored.inexact_lines.get();
         if stored != spine_parameters(word_bytes, &spine, inexact_lines)
             || entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
         {
             let found = entry.elements.get();
-            return Err(corrupt("SPIN", at, "parameters must be those of its levels", found));
+            return Err(corrupt("SPIN", at, Rule::Spine.broken("parameters must be those of its levels"), found));
         }
         Ok((spine, inexact_lines, section.offset()))
     }
@@ -534,7 +535,7 @@ impl Found<'_> {
                 .zip(values)
                 .is_some_and(|(codes, values)| codes::is_sound(codes.shape, values.shape, tuples));
         if !fits {
-            let rule = "there must be as many codes as tuples, as wide as the values in VALS need";
+            let rule = Rule::Codes.broken("there must be as many codes as tuples, as wide as the values in VALS need");
             return Err(corrupt(Tag::CODES.name(), at, rule, count));
         }
         Ok((values, codes))
@@ -543,11 +544,11 @@ impl Found<'_> {
     /// Returns the places and shapes of the byte keys by page and of the trie over them.
     fn text(&self, tuples: u64) -> Result<(Placed<TextGeometry>, Placed<TrieGeometry>), FormatError> {
         let text =
-            self.shape(Tag::TEXT, "parameters must be those of its keys", |stored, elements, length| {
+            self.shape(Tag::TEXT, Rule::Text.broken("parameters must be those of its keys"), |stored, elements, length| {
                 TextGeometry::from_parameters(stored, elements, length).filter(|shape| shape.keys == tuples)
             })?;
         let trie =
-            self.shape(Tag::TRIE, "parameters must be those of its nodes", |stored, elements, length| {
+            self.shape(Tag::TRIE, Rule::Trie.broken("parameters must be those of its nodes"), |stored, elements, length| {
                 let pages = text.map_or(0, |(_, shape): (u64, TextGeometry)| shape.pages);
                 TrieGeometry::from_parameters(stored, elements, length)
                     .filter(|_| (2..PAGES_MAX).contains(&pages))
@@ -563,7 +564,7 @@ impl Found<'_> {
         element_bytes: Option<usize>,
     ) -> Result<Option<ColumnPlace>, FormatError> {
         let column =
-            self.shape(tag, "parameters must be those of its elements", |stored, elements, length| {
+            self.shape(tag, Rule::Column.broken("parameters must be those of its elements"), |stored, elements, length| {
                 ColumnGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
                     shape.elements == count && shape.element_bytes == expected
@@ -577,7 +578,7 @@ impl Found<'_> {
     fn shape<T>(
         &self,
         tag: Tag,
-        rule: &'static str,
+        rule: Breach,
         load: impl FnOnce(Parameters, u64, u64) -> Option<T>,
     ) -> Result<Option<(u64, T)>, FormatError> {
         let Some((section, at)) = self.get(tag) else { return Ok(None) };
@@ -644,7 +645,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(corrupt(
                 what,
                 at + offset_in!(Entry, offset),
-                "the first section must start at 8192",
+                Rule::FirstSection.broken("the first section must start at 8192"),
                 offset,
             ));
         }
@@ -652,7 +653,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(corrupt(
                 what,
                 at + offset_in!(Entry, offset),
-                "sections must start on 4096 bytes",
+                Rule::Alignment.broken("sections must start on 4096 bytes"),
                 offset,
             ));
         }
@@ -660,7 +661,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(corrupt(
                 what,
                 at + offset_in!(Entry, offset),
-                "sections must follow each other inside the file",
+                Rule::SectionOrder.broken("sections must follow each other inside the file"),
                 offset,
             ));
         }
@@ -669,12 +670,12 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(corrupt(
                 what,
                 at + offset_in!(Entry, length),
-                "a section must end before the next one",
+                Rule::SectionEnd.broken("a section must end before the next one"),
                 entry.length.get(),
             ));
         }
         if end - offset - entry.length.get() >= HUGE_PAGE_BYTES {
-            let rule = "less than 2 MiB must lie between a section's end and the next one";
+            let rule = Rule::SectionGap.broken("less than 2 MiB must lie between a section's end and the next one");
             return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         // These sections are read as a whole before anything is known about them.
@@ -684,30 +685,30 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             _ => u64::MAX,
         };
         if entry.length.get() > most {
-            let rule = "META has at most 1 MiB, MASK what describes keys of 65,535 bytes";
+            let rule = Rule::SectionLarge.broken("META has at most 1 MiB, MASK what describes keys of 65,535 bytes");
             return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         if entry.flags.get() & !REQUIRED != 0 {
             return Err(corrupt(
                 what,
                 at + offset_in!(Entry, flags),
-                "unknown flags",
+                Rule::Flags.broken("unknown flags"),
                 entry.flags.get().into(),
             ));
         }
         let known = entry.tag.kind().is_some();
         if !known && entry.flags.get() & REQUIRED != 0 {
-            return Err(FormatError::Feature { unknown: u32::from_le_bytes(entry.tag.0).into() });
+            return Err(FormatError::Section { tag: entry.tag });
         }
         if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
-            return Err(corrupt(what, at, "a section must occur once", index as u64));
+            return Err(corrupt(what, at, Rule::SectionTwice.broken("a section must occur once"), index as u64));
         }
         let reserved = [
             (offset_in!(Entry, reserved), entry.reserved.get().into()),
             (offset_in!(Entry, reserved2), u64::from_le_bytes(entry.reserved2)),
         ];
         if let Some((field, found)) = reserved.into_iter().find(|&(_, found)| found != 0) {
-            return Err(corrupt(what, at + field, "reserved bytes must be zero", found));
+            return Err(corrupt(what, at + field, Rule::Reserved.broken("reserved bytes must be zero"), found));
         }
         sections.push(Section { entry: *entry, end });
     }
@@ -719,8 +720,8 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
 fn check_lists(sections: &[Section]) -> Result<(), FormatError> {
     let of = |tag: Tag| sections.iter().find(|section| section.entry.tag == tag);
     let missing = |rule| corrupt("section table", TABLE_OFFSET, rule, sections.len() as u64);
-    let sums = of(Tag::SUMS).ok_or(missing("there must be a SUMS section"))?;
-    let sum2 = of(Tag::SUM2).ok_or(missing("there must be a SUM2 section"))?;
+    let sums = of(Tag::SUMS).ok_or(missing(Rule::SumsMissing.broken("there must be a SUMS section")))?;
+    let sum2 = of(Tag::SUM2).ok_or(missing(Rule::SumsMissing.broken("there must be a SUM2 section")))?;
     for (index, section) in sections.iter().enumerate() {
         let at = entry_offset(index);
         let what = section.entry.tag.name();
@@ -730,13 +731,13 @@ fn check_lists(sections: &[Section]) -> Result<(), FormatError> {
                 return Err(corrupt(
                     what,
                     at + offset_in!(Entry, sums_offset),
-                    "SUM2 has no list of sums",
+                    Rule::Sum2List.broken("SUM2 has no list of sums"),
                     count,
                 ));
             }
             if section.entry.length.get() != sums.entry.sums_bytes() {
                 let found = section.entry.length.get();
-                let rule = "SUM2 must hold the sums of SUMS and no more";
+                let rule = Rule::Sum2Length.broken("SUM2 must hold the sums of SUMS and no more");
                 return Err(corrupt(what, at + offset_in!(Entry, length), rule, found));
             }
             continue;
@@ -744,14 +745,14 @@ fn check_lists(sections: &[Section]) -> Result<(), FormatError> {
         let home = if section.entry.tag == Tag::SUMS { sum2 } else { sums };
         let (first, last) = (home.offset(), home.offset() + home.entry.length.get());
         if count != sum_blocks(section.extent()) {
-            let rule = "there must be a sum for each 8 KiB of a section";
+            let rule = Rule::SumsCount.broken("there must be a sum for each 8 KiB of a section");
             return Err(corrupt(what, at + offset_in!(Entry, sums), rule, count));
         }
         if list < first
             || !list.is_multiple_of(SUM_BYTES as u64)
             || list.checked_add(section.entry.sums_bytes()).is_none_or(|end| end > last)
         {
-            let rule = "sums must lie in the SUMS or SUM2 section";
+            let rule = Rule::SumsPlace.broken("sums must lie in the SUMS or SUM2 section");
             return Err(corrupt(what, at + offset_in!(Entry, sums_offset), rule, list));
         }
     }

@@ -17,6 +17,7 @@
 pub use crate::chunk::Chunk;
 use crate::chunk::{CHUNK_BYTES, load};
 use crate::error::FormatError;
+use crate::rules::Rule;
 use crate::tail::{TAIL_BYTES_MAX, Tail};
 use crate::types::KEY_BYTES_MAX;
 
@@ -275,7 +276,7 @@ impl Mask {
         let corrupt = |at: usize, rule, found: u64| FormatError::Corrupt {
             what: "MASK",
             offset: offset.saturating_add(at as u64),
-            rule,
+            rule: Rule::Mask.broken(rule),
             found,
         };
         let Some((head, arrays)) = bytes.split_first_chunk::<HEAD_BYTES>() else {

@@ -1,7 +1,7 @@
 //! The superblock: the first 4 KiB of a file and, as a copy, its last 4 KiB.
 
 use crate::checksum::crc32;
-use crate::error::FormatError;
+use crate::error::{FormatError, SUPERBLOCK};
 use crate::types::{KeyType, ValueType};
 use crate::version::{self, MAGIC, VERSION_MAJOR, VERSION_MINOR};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -131,7 +131,7 @@ impl Superblock {
         let found = crc32(&block.as_bytes()[..CRC_OFFSET]);
         if found != block.crc.get() {
             let expected = block.crc.get();
-            return Err(FormatError::Checksum { what: "superblock", offset, expected, found });
+            return Err(FormatError::Checksum { what: SUPERBLOCK, offset, expected, found });
         }
         Ok(block)
     }

@@ -4,6 +4,7 @@
 //! are. Sections, sums and the file id are the same bytes, because the superblock is under none of them.
 
 use crate::error::FormatError;
+use crate::rules::Rule;
 use crate::superblock::{SUPERBLOCK_BYTES, Superblock};
 use crate::version::{UPGRADED, VERSION_MAJOR, VERSION_MINOR};
 use zerocopy::little_endian::U32;
@@ -26,7 +27,7 @@ pub fn upgraded(head: &[u8]) -> Result<Vec<u8>, FormatError> {
         return Err(FormatError::Corrupt {
             what: "superblock",
             offset: offset_in!(Superblock, reserved_mark),
-            rule: "a file of 0.13 has the mark DEVL",
+            rule: Rule::Version.broken("a file of 0.13 has the mark DEVL"),
             found: block.reserved_mark.get().into(),
         });
     }

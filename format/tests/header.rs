@@ -4,6 +4,7 @@
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::key::Word;
 use pleach_format::line::{self, Line};
+use pleach_format::rules::Breach;
 use pleach_format::section::{TABLE_BYTES, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::{
@@ -227,7 +228,7 @@ fn forge(bytes: &[u8], fields: &[(usize, usize, u64)]) -> Result<Header, FormatE
 #[track_caller]
 fn refused(outcome: Result<Header, FormatError>, place: (&str, usize), part: &str, number: u64) {
     match outcome.map(drop).expect_err("a forged file") {
-        FormatError::Corrupt { what, offset, rule, found } => {
+        FormatError::Corrupt { what, offset, rule: Breach { text: rule, .. }, found } => {
             assert!(rule.contains(part), "{what} {offset}: {rule}");
             assert_eq!((what, offset, found), (place.0, place.1 as u64, number), "{rule}");
         }
@@ -316,7 +317,7 @@ fn forged_tables_are_refused() {
     }
     let new = |flags| forge(&bytes, &[(meta, 4, unknown), (meta + 4, 4, flags)]);
     assert!(new(0).is_ok(), "what may be ignored");
-    assert_eq!(new(1).expect_err("a feature"), FormatError::Feature { unknown });
+    assert_eq!(new(1).expect_err("a feature"), FormatError::Section { tag: Tag(*b"NEWS") });
     assert!(one(meta + 4, 4, 1).is_ok(), "a known section may be required");
     refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "occur once", 1);
     refused(one(line + 52, 4, 7), ("LINE", line + 52), "reserved", 7);

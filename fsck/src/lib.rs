@@ -255,7 +255,7 @@ fn header_finding(error: &FormatError) -> Finding {
             format!("sum {found:08x}"),
         ),
         FormatError::Corrupt { what, offset, rule, found } => {
-            (Code::Header, *what, *offset, 8, (*rule).to_owned(), found.to_string())
+            (Code::Header, *what, *offset, 8, rule.to_string(), found.to_string())
         }
         other => (
             Code::Header,

@@ -57,7 +57,7 @@ impl Index {
     fn array(self: &Arc<Self>, column: &Column<'_>, data_type: DataType) -> Result<ArrayRef, ReadError> {
         let (place, offsets, data) = column.parts();
         let corrupt = |found| {
-            let rule = "offsets must ascend inside the column, and texts be UTF-8";
+            let rule = "offsets must ascend inside the column, and texts be UTF-8".into();
             ReadError::from(FormatError::Corrupt { what: "column", offset: place.offset, rule, found })
         };
         let length = usize::try_from(column.stored()).map_err(|_| corrupt(column.stored()))?;

@@ -342,7 +342,7 @@ impl<'a> Column<'a> {
             return ReadError::Format(FormatError::Corrupt {
                 what: "codes",
                 offset: place.data_offset() + rank * place.shape.element_bytes,
-                rule: "a code must be that of a value",
+                rule: "a code must be that of a value".into(),
                 found: self.element(rank),
             });
         }
@@ -350,7 +350,7 @@ impl<'a> Column<'a> {
         ReadError::Format(FormatError::Corrupt {
             what: "column",
             offset: self.place.offset + rank * self.place.shape.offset_bytes,
-            rule: "offsets must ascend inside the column",
+            rule: "offsets must ascend inside the column".into(),
             found: self.offset(rank) as u64,
         })
     }

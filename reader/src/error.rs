@@ -110,7 +110,9 @@ impl ErrorKind {
         match error {
             FormatError::Foreign => Self::Foreign,
             FormatError::Version { found, reads } if found < reads => Self::Older,
-            FormatError::Version { .. } | FormatError::Feature { .. } => Self::Newer,
+            FormatError::Version { .. } | FormatError::Feature { .. } | FormatError::Section { .. } => {
+                Self::Newer
+            }
             _ => Self::Damaged,
         }
     }

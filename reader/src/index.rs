@@ -11,14 +11,14 @@ use crate::sigbus::Watch;
 use crate::structure::Structure;
 use crate::touched::{Touched, Verified};
 use pleach_format::Record;
-use pleach_format::approximate::Approximate;
+use pleach_format::approximate::{self, Approximate};
 use pleach_format::classic::Geometry;
 use pleach_format::interval::Ends;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::text::{PAGE_KEYS, SYMBOLS_BYTES, Symbols};
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{FormatError, Header, KeyType, Mask, Meaning, ValueType};
+use pleach_format::{FormatError, Header, KeyType, Mask, Meaning, Rule, ValueType};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -226,6 +226,9 @@ impl OpenOptions {
                 read_symbols(&header, offset, storage.bytes(), touched.as_ref()).map_err(refused)?
             }
         };
+        read_meta(&header, storage.bytes(), touched.as_ref())
+            .and_then(|meta| approximate::check(&header, &meta))
+            .map_err(refused)?;
         if let Some(lost) = lost(&storage, &path) {
             return Err(lost);
         }
@@ -276,6 +279,18 @@ fn read_symbols(
     Ok(section.and_then(<[u8]>::first_chunk).map(|table| Box::new(Symbols::parse(table))))
 }
 
+/// Reads META; the default if there is none. O(META).
+fn read_meta(header: &Header, bytes: &[u8], touched: Option<&Touched>) -> Result<Meta, FormatError> {
+    let Some(section) = header.section(Tag::META) else { return Ok(Meta::default()) };
+    let (offset, length) = (section.offset(), section.entry.length.get());
+    check(header, (offset, length), bytes, touched)?;
+    let found = bytes.len() as u64;
+    let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
+    let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
+    // Decode a copy: mapped bytes may change while texts are made of them.
+    Ok(Meta::decode(&bytes.to_vec()))
+}
+
 /// Parses the MASK section, which maps byte keys to words. O(longest key).
 fn read_mask(
     header: &Header,
@@ -297,18 +312,19 @@ fn read_mask(
         Err(FormatError::Corrupt { what: "MASK", offset, rule, found })
     };
     if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
-        return corrupt("keys must have the length of their type");
+        return corrupt(Rule::Mask.broken("keys must have the length of their type"));
     }
     let tails_fit = match (mask.tail(), header.tails) {
         (Some(tail), Some(place)) => place.shape.element_bytes == tail.bytes() as u64,
         (tail, place) => tail.is_none() && place.is_none(),
     };
     if !tails_fit {
-        return corrupt("tails must have the length that the mask gives them");
+        return corrupt(Rule::Tail.broken("tails must have the length that the mask gives them"));
     }
     let is_elsewhere = mask.tail().is_some() || header.keys.is_some() || header.text.is_some();
     if !mask.is_lossless() && !is_elsewhere {
-        return corrupt("there must be a TAIL, KEYS or TEXT section if words are not whole keys");
+        let text = "there must be a TAIL, KEYS or TEXT section if words are not whole keys";
+        return corrupt(Rule::KeysMissing.broken(text));
     }
     Ok(mask)
 }

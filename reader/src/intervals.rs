@@ -151,7 +151,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             | ValueType::Fixed(_)
             | ValueType::Bytes
             | ValueType::Utf8 => {
-                let rule = "values that are byte strings must be in a column";
+                let rule = "values that are byte strings must be in a column".into();
                 let missing = FormatError::Corrupt { what: "VALS", offset: 0, rule, found: 0 };
                 Values::Column(Typed::new(index), index.value_column().ok_or(missing)?)
             }

@@ -46,7 +46,7 @@ impl Touched {
             made.ok_or(FormatError::Corrupt {
                 what: section.entry.tag.name(),
                 offset: section.offset(),
-                rule: "a bit for each sum must fit in memory",
+                rule: "a bit for each sum must fit in memory".into(),
                 found: section.entry.sums.get(),
             })
         };

@@ -778,7 +778,7 @@ fn unknown_sections_are_skipped_unless_required() {
     let (_, bytes) = with_unknown_section(true);
     let refused = Index::from_bytes(bytes.clone());
     assert!(
-        matches!(refused, Err(OpenError::Format { source: FormatError::Feature { .. }, .. })),
+        matches!(refused, Err(OpenError::Format { source: FormatError::Section { .. }, .. })),
         "{refused:?}"
     );
     assert_eq!(check_bytes(&bytes).verdict, Verdict::Newer);

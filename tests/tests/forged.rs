@@ -334,14 +334,14 @@ fn forged_places_of_sections_are_refused() {
     let mut bytes = whole.clone();
     bytes[spine..spine + 4].copy_from_slice(b"NEWS");
     bytes[spine + 4] = 1;
-    assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Feature { .. }));
+    assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Section { .. }));
 }
 
 /// Data that a reader allocates as a whole, or reads before any check, has a size that a forger cannot choose.
 #[test]
 fn forged_lengths_of_small_sections_are_refused() {
     let rule = |error: FormatError| match error {
-        FormatError::Corrupt { rule, .. } => rule,
+        FormatError::Corrupt { rule, .. } => rule.text,
         other => panic!("{other:?}"),
     };
     let texts: Vec<(Vec<u8>, u64)> = (0..3000).map(|i| (format!("{:020}", i * 7).into_bytes(), i)).collect();

@@ -141,7 +141,7 @@ impl<'a, V: MapValue> Values<'a, V> {
             _ => self.index.packed_value(rank)?,
         };
         V::decode(lines, packed, self.record).ok_or_else(|| {
-            let rule = "values must be valid for their type";
+            let rule = "values must be valid for their type".into();
             FormatError::Corrupt { what: "VALS", offset: 0, rule, found: rank }.into()
         })
     }

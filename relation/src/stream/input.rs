@@ -532,7 +532,7 @@ fn verify_column(
         let next = offset(index, place, rank)?;
         if next < to || next > place.shape.data_bytes {
             index.check_mapping().map_err(|source| Relation::damaged(index, tag.name(), source))?;
-            let (rule, offset) = ("offsets must ascend inside the column", place.offset + rank * width);
+            let (rule, offset) = ("offsets must ascend inside the column".into(), place.offset + rank * width);
             let source = FormatError::Corrupt { what: "column", offset, rule, found: next };
             return Err(Relation::damaged(index, tag.name(), source.into()));
         }
@@ -625,7 +625,7 @@ fn place_of(
     let code = codes::code(bytes(index, at, width)?);
     if code >= values.shape.elements {
         index.check_mapping().map_err(|source| Relation::damaged(index, "CODE", source))?;
-        let rule = "a code must be that of a value";
+        let rule = "a code must be that of a value".into();
         let source = FormatError::Corrupt { what: "codes", offset: at, rule, found: code };
         return Err(Relation::damaged(index, "CODE", source.into()));
     }
