@@ -1,0 +1,128 @@
+//! Small whole files, of which broken ones are made.
+
+use crate::plan::Plan;
+use crate::valid::{pairs, unsigned};
+use crate::word::Cell;
+use pleach_format::{KeyType, ValueType};
+use pleach_kit::generate::mix;
+
+/// A whole file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Base {
+    /// Five tuples of u64 in two lines; META and SPIN are empty.
+    Small,
+    /// Unique tuples with names, and a spine of one line.
+    Spine,
+    /// A spine with one line that is inexact.
+    Inexact,
+    /// Tuple lines of two blocks.
+    Blocks,
+    /// No tuples.
+    Empty,
+    /// Short words.
+    Short,
+    /// Keys of f64.
+    Float,
+    /// A grid.
+    Grid,
+    /// Columns of numbers.
+    Columns,
+    /// A compressed column.
+    Packed,
+    /// Harmonia's tree.
+    Harmonia,
+    /// The contiguous B+tree.
+    Btree,
+    /// A FAST tree of full keys.
+    Fast,
+    /// A FAST tree of distances.
+    FastDelta,
+    /// Byte keys that are words, with lengths.
+    Mask,
+    /// Byte keys with tails.
+    Tail,
+    /// Byte keys in a column.
+    Keys,
+    /// Byte keys by page.
+    Text,
+    /// Byte keys of one page.
+    TextPage,
+    /// Values in a column.
+    Values,
+    /// Texts in a column.
+    ValuesUtf8,
+    /// Values that are stored once.
+    Codes,
+    /// Hashes of texts.
+    Approximate,
+    /// Intervals.
+    Intervals,
+    /// Records with texts.
+    Records,
+}
+
+fn texts(count: u64, text: impl Fn(u64) -> String) -> Vec<(Cell, Cell)> {
+    (0..count).map(|at| (Cell::from(&*text(at)), unsigned(at))).collect()
+}
+
+impl Base {
+    /// Plans the file.
+    pub(crate) fn plan(self) -> Plan {
+        let u64s = (KeyType::U64, ValueType::U64);
+        let utf8 = (KeyType::Utf8, ValueType::U32);
+        let wide = |at: u64| mix(at) << 1;
+        let plan = |types, input| Plan::new("base", types, input, "A whole file.").layout("lines,spine,grid");
+        let long = |at: u64| format!("{:020}{:020}", mix(at), mix(at + 100));
+        let url = |at: u64| String::from_utf8(crate::valid::url(at)).expect("a text");
+        match self {
+            Self::Small => plan(u64s, pairs(5, wide, |at| at)),
+            Self::Spine => plan(u64s, pairs(61, mix, |at| at)).layout("lines,spine,wide").names("id", "number").unique(),
+            Self::Inexact => plan(u64s, crate::valid::inexact()).layout("lines,spine,wide"),
+            Self::Blocks => plan((KeyType::U32, ValueType::U32), pairs(1800, |at| at * 3, |at| at)).layout("lines"),
+            Self::Empty => plan(u64s, Vec::new()),
+            Self::Short => plan(u64s, pairs(6, |at| 1 << 40 | at * 5 << 20 | at, |at| at)),
+            Self::Float => {
+                let floats = [-2.5, -0.0, 5e-324, 1.5, f64::MAX];
+                plan((KeyType::F64, ValueType::U32), floats.iter().zip(0u32..).map(|(&key, at)| (Cell::float(key), unsigned(at))).collect())
+                    .layout("lines,spine,grid,wide")
+            }
+            Self::Grid => plan(u64s, pairs(260, wide, |at| at)).layout("lines,grid,wide"),
+            Self::Columns => plan((KeyType::U64, ValueType::U32), pairs(20, wide, |at| at)).layout("lines,columns"),
+            Self::Packed => plan((KeyType::U64, ValueType::U32), pairs(20, |at| (5 << 60) + at * at, |at| at)).layout("lines,packed,wide"),
+            Self::Harmonia => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,harmonia:8:69"),
+            Self::Btree => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,btree:4"),
+            Self::Fast => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,fast"),
+            Self::FastDelta => plan((KeyType::U64, ValueType::U32), pairs(40, |at| (5 << 60) + (mix(at) >> 40), |at| at)).layout("lines,wide,fast:delta:dp=6"),
+            Self::Mask => plan((KeyType::Bytes, ValueType::U32), texts(5, |at| format!("key{}", &"12345"[..at as usize]))),
+            Self::Tail => plan((KeyType::Bytes, ValueType::U32), texts(12, |at| long(at)[..40 - (at % 3) as usize].to_owned())).layout("lines"),
+            Self::Keys => {
+                let uneven = |at: u64| format!("{}/{}", "ab".repeat((at % 9 * (at % 10)) as usize), mix(at));
+                plan(utf8, texts(20, uneven)).layout("lines,columns")
+            }
+            Self::Text => plan(utf8, texts(40, url)),
+            Self::TextPage => plan(utf8, texts(9, url)),
+            Self::Values => {
+                let value = |at: u64| Cell::Bytes(vec![at as u8 + 1; (at % 4) as usize]);
+                plan((KeyType::U64, ValueType::Bytes), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,plain")
+            }
+            Self::ValuesUtf8 => {
+                let value = |at: u64| Cell::from(&*"é".repeat((at % 4) as usize));
+                plan((KeyType::U64, ValueType::Utf8), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,plain")
+            }
+            Self::Codes => {
+                let value = |at: u64| Cell::Bytes(vec![b'a' + at as u8 % 3; 6]);
+                plan((KeyType::U64, ValueType::Bytes), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,dictionary")
+            }
+            Self::Approximate => plan((KeyType::U64, ValueType::U32), pairs(6, wide, |at| at)).logical("Hash64", "").approximate(),
+            Self::Intervals => {
+                let tuples = (0..8u64).map(|at| (unsigned(at * 100), unsigned(at * 100 + 50 | at << 32))).collect();
+                plan((KeyType::U32, ValueType::U64), tuples).logical("", "record<last: u32, n: u32>").intervals()
+            }
+            Self::Records => {
+                let value = |at: u64| [&4u32.to_le_bytes()[..], "née".as_bytes(), &[at as u8][..0]].concat();
+                plan((KeyType::U32, ValueType::Bytes), (0..8u64).map(|at| (unsigned(at), Cell::Bytes(value(at)))).collect())
+                    .logical("", "record<name: utf8>")
+            }
+        }
+    }
+}
