@@ -42,6 +42,9 @@ enum Command {
         /// Folder of more files
         #[arg(long)]
         vectors: Option<PathBuf>,
+        /// The driver stands above the interface of a library: it may refuse without the rule, and skip files
+        #[arg(long = "binding")]
+        is_binding: bool,
         /// Seconds in which an answer must come
         #[arg(long, default_value_t = 10)]
         seconds: u64,
@@ -57,9 +60,9 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Kit { folder } => write_kit(&folder)?,
         Command::Vectors { seed, folder, files } => random::write(seed, files, &folder)?,
-        Command::Run { level, kit, vectors, seconds, command } => {
+        Command::Run { level, kit, vectors, is_binding, seconds, command } => {
             let folders: Vec<PathBuf> = std::iter::once(kit).chain(vectors).collect();
-            let outcome = run::run(&run::Options { level, folders, seconds, command })?;
+            let outcome = run::run(&run::Options { level, folders, seconds, is_binding, command })?;
             print!("{outcome}");
             return Ok(if outcome.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }

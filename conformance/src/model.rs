@@ -69,7 +69,9 @@ impl Model {
     pub fn answer(&self, request: &str) -> Option<String> {
         let words: Vec<&str> = request.split(' ').collect();
         let key = |word: &str| Kind::of_key(self.key_type).read(word);
-        let text = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("text {}", hex(text.as_bytes())) };
+        let text = |text: &str| {
+            if text.is_empty() { "none".to_owned() } else { format!("text {}", hex(text.as_bytes())) }
+        };
         Some(match words[..] {
             ["tuples"] => format!("tuples {}", self.tuples.len()),
             ["types"] => format!("types {} {}", self.key_type, self.value_type),

@@ -185,11 +185,11 @@ impl Plan {
     }
 }
 
-/// Adds a cell to a column: encoded, if it is a key.
-fn push(column: &mut Column, cell: &Cell, key_type: Option<KeyType>) {
+/// Returns the bits of a number: encoded, if it is a key of this type. A byte string has none.
+#[must_use]
+pub fn word(cell: &Cell, key_type: Option<KeyType>) -> u128 {
     let is_key = key_type.is_some();
-    let word: u128 = match cell {
-        Cell::None => 0,
+    match cell {
         Cell::Unsigned(number) => *number,
         Cell::Signed(number) if key_type == Some(KeyType::I32) => (*number as i32).encode().to_u128(),
         Cell::Signed(number) if is_key => number.encode().to_u128(),
@@ -197,8 +197,13 @@ fn push(column: &mut Column, cell: &Cell, key_type: Option<KeyType>) {
         Cell::Float32(bits) => (*bits).into(),
         Cell::Float64(bits) if is_key => f64::from_bits(*bits).encode().to_u128(),
         Cell::Float64(bits) => (*bits).into(),
-        Cell::Bytes(_) => 0,
-    };
+        Cell::None | Cell::Bytes(_) => 0,
+    }
+}
+
+/// Adds a cell to a column.
+fn push(column: &mut Column, cell: &Cell, key_type: Option<KeyType>) {
+    let word = word(cell, key_type);
     match (column, cell) {
         (Column::Bytes(strings), Cell::Bytes(bytes)) => strings.push(bytes),
         (Column::None | Column::Bytes(_), _) => {}

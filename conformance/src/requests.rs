@@ -78,9 +78,9 @@ fn extremes(key_type: KeyType) -> Vec<Cell> {
             [f64::NEG_INFINITY, -0.0, 0.0, 5e-324, f64::MAX, f64::INFINITY].map(Cell::float).to_vec()
         }
         KeyType::Fixed(bytes) => [0, 0x7F, 0xFF].map(|byte| Cell::Bytes(vec![byte; bytes.into()])).to_vec(),
-        KeyType::Bytes => {
-            [&b""[..], b"\0", b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", b"a"].map(|it| Cell::Bytes(it.into())).to_vec()
-        }
+        KeyType::Bytes => [&b""[..], b"\0", b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", b"a"]
+            .map(|it| Cell::Bytes(it.into()))
+            .to_vec(),
         KeyType::Utf8 => ["", "\0", "\u{10FFFF}\u{10FFFF}\u{10FFFF}", "a"].map(Cell::from).to_vec(),
     }
 }
@@ -120,7 +120,8 @@ pub fn of(model: &Model, most: usize) -> Vec<String> {
         all.extend(missing.map(|structure| format!("by {structure} {query}")));
     }
     // Ranges of a few tuples: within, over both ends, empty, and reversed.
-    let key = |rank: usize| model.tuples.get(rank).map_or_else(|| queries[0].clone(), |tuple| tuple.0.clone());
+    let key =
+        |rank: usize| model.tuples.get(rank).map_or_else(|| queries[0].clone(), |tuple| tuple.0.clone());
     let ends = extremes(model.key_type);
     let last = count.saturating_sub(1);
     for (from, to) in [
@@ -148,12 +149,16 @@ mod tests {
 
     #[test]
     fn every_request_has_an_answer() {
-        let bytes: Vec<(Cell, Cell)> = ["", "a", "b\0", "ccc"].map(|key| (Cell::from(key), Cell::None)).to_vec();
+        let bytes: Vec<(Cell, Cell)> =
+            ["", "a", "b\0", "ccc"].map(|key| (Cell::from(key), Cell::None)).to_vec();
         for (key_type, tuples) in [
             (KeyType::Utf8, bytes.clone()),
             (KeyType::Bytes, bytes),
             (KeyType::Fixed(3), vec![(Cell::from("abc"), Cell::None)]),
-            (KeyType::U32, vec![(Cell::Unsigned(0), Cell::None), (Cell::Unsigned(u32::MAX.into()), Cell::None)]),
+            (
+                KeyType::U32,
+                vec![(Cell::Unsigned(0), Cell::None), (Cell::Unsigned(u32::MAX.into()), Cell::None)],
+            ),
             (KeyType::I32, (0..400).map(|key| (Cell::Signed(key * key), Cell::None)).collect()),
             (KeyType::F64, vec![(Cell::float(1.5), Cell::None), (Cell::float(f64::INFINITY), Cell::None)]),
             (KeyType::U128, Vec::new()),
@@ -162,7 +167,9 @@ mod tests {
             model.structures = vec!["lines", "fast"];
             let requests = of(&model, 300);
             assert!(requests.len() > 30, "{key_type}: {}", requests.len());
-            for kind in ["at ", "get ", "lower ", "upper ", "floor ", "by fast ", "by lines ", "by grid ", "check"] {
+            for kind in
+                ["at ", "get ", "lower ", "upper ", "floor ", "by fast ", "by lines ", "by grid ", "check"]
+            {
                 assert!(requests.iter().any(|request| request.starts_with(kind)), "{key_type}: {kind}");
             }
             for request in requests {

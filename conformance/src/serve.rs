@@ -132,7 +132,9 @@ impl Open {
             ["floor", word] => {
                 let key = key(word)?;
                 match map.floor(&key)? {
-                    Some(tuple) => format!("tuple {} {}", map.upper_bound(&key)?.wrapping_sub(1), shown(&tuple)),
+                    Some(tuple) => {
+                        format!("tuple {} {}", map.upper_bound(&key)?.wrapping_sub(1), shown(&tuple))
+                    }
                     None => "none".to_owned(),
                 }
             }

@@ -133,7 +133,9 @@ pub fn hex(bytes: &[u8]) -> String {
 #[must_use]
 pub fn unhex(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok().filter(|it| it.len() == 2)?, 16).ok()).collect()
+    pairs
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok().filter(|it| it.len() == 2)?, 16).ok())
+        .collect()
 }
 
 #[cfg(test)]

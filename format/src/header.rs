@@ -244,12 +244,7 @@ impl Header {
         };
         let (expected, found) = (superblock.table_crc.get(), crc32(table));
         if expected != found {
-            return Err(FormatError::Checksum {
-                what: SECTION_TABLE,
-                offset: TABLE_OFFSET,
-                expected,
-                found,
-            });
+            return Err(FormatError::Checksum { what: SECTION_TABLE, offset: TABLE_OFFSET, expected, found });
         }
         let sections = check_table(&decode_table(table, count), file_bytes)?;
         Self::check_sections(superblock, key_type, value_type, sections)
@@ -274,24 +269,32 @@ impl Header {
         let tails = found.column(Tag::TAIL, tuples, None)?;
         let (text, trie) = found.text(tuples)?;
         if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
-            return Err(
-                found.missing(Rule::Text.broken("TEXT is for byte keys, and there is no TAIL or KEYS section beside it"))
-            );
+            return Err(found.missing(
+                Rule::Text.broken("TEXT is for byte keys, and there is no TAIL or KEYS section beside it"),
+            ));
         }
         if value_type.is_bytes() && values.is_none() {
-            return Err(found.missing(Rule::ValuesMissing.broken("there must be a VALS section for values of this type")));
+            return Err(found.missing(
+                Rule::ValuesMissing.broken("there must be a VALS section for values of this type"),
+            ));
         }
-        let packed =
-            found.shape(Tag::PACK, Rule::Packed.broken("parameters must be those of its keys"), |stored, elements, length| {
+        let packed = found.shape(
+            Tag::PACK,
+            Rule::Packed.broken("parameters must be those of its keys"),
+            |stored, elements, length| {
                 PackedGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.keys == tuples && !key_type.is_bytes() && shape.word_bytes == word_bytes as u64
                 })
-            })?;
-        let grid =
-            found.shape(Tag::GRID, Rule::Grid.broken("parameters must be those of its units"), |stored, elements, length| {
+            },
+        )?;
+        let grid = found.shape(
+            Tag::GRID,
+            Rule::Grid.broken("parameters must be those of its units"),
+            |stored, elements, length| {
                 GridGeometry::from_parameters(stored, elements, length)
                     .filter(|shape| shape.word_bytes == word_bytes as u64)
-            })?;
+            },
+        )?;
         let harmonia = found.shape(
             Tag::HARMONIA,
             Rule::Harmonia.broken("parameters must be those of its tree"),
@@ -303,16 +306,21 @@ impl Header {
                 })
             },
         )?;
-        let btree =
-            found.shape(Tag::BTREE, Rule::Btree.broken("parameters must be those of its tree"), |stored, elements, length| {
+        let btree = found.shape(
+            Tag::BTREE,
+            Rule::Btree.broken("parameters must be those of its tree"),
+            |stored, elements, length| {
                 BtreeGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.shape.tuples() == tuples
                         && shape.word_bytes as usize == word_bytes
                         && shape.value_bytes as usize == value_type.line_bytes()
                 })
-            })?;
-        let fast =
-            found.shape(Tag::FAST, Rule::Fast.broken("parameters must be those of its tree"), |stored, elements, bytes| {
+            },
+        )?;
+        let fast = found.shape(
+            Tag::FAST,
+            Rule::Fast.broken("parameters must be those of its tree"),
+            |stored, elements, bytes| {
                 let (geometry, form) = classic::section::load(&stored, elements)?;
                 let whole = match (Paged::new(geometry, form), geometry.tree()) {
                     (Some(paged), _) => bytes >= Paged::bytes(paged.pages_at()),
@@ -321,10 +329,13 @@ impl Header {
                 };
                 let fits = whole && elements == tuples && geometry.key_bytes as usize == word_bytes;
                 fits.then_some(FastShape { geometry, form, bytes })
-            })?;
+            },
+        )?;
         let mask = found.get(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
-            return Err(found.missing(Rule::MaskMissing.broken("there must be a MASK section for byte keys, and only for them")));
+            return Err(found.missing(
+                Rule::MaskMissing.broken("there must be a MASK section for byte keys, and only for them"),
+            ));
         }
         Ok(Self {
             superblock,
@@ -448,8 +459,9 @@ impl Found<'_> {
         value_type: ValueType,
         tuples: u64,
     ) -> Result<(LineGeometry, Option<Short>, u64), FormatError> {
-        let (section, at) =
-            self.get(Tag::LINE).ok_or_else(|| self.missing(Rule::LineMissing.broken("there must be a LINE section")))?;
+        let (section, at) = self
+            .get(Tag::LINE)
+            .ok_or_else(|| self.missing(Rule::LineMissing.broken("there must be a LINE section")))?;
         let entry = section.entry;
         let stored = LineParameters::from(entry.parameters);
         let word_bytes = stored.word_bytes.get() as usize;
@@ -472,11 +484,21 @@ impl Found<'_> {
         let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
         let length = entry.length.get();
         if Some(length) != geometry.bytes(tuples) || entry.elements.get() != tuples {
-            return Err(corrupt("LINE", at, Rule::LineLength.broken("length must be that of its tuples"), length));
+            return Err(corrupt(
+                "LINE",
+                at,
+                Rule::LineLength.broken("length must be that of its tuples"),
+                length,
+            ));
         }
         if stored != line_parameters(geometry, short.as_ref()) {
             let found = stored.line_tuples.get().into();
-            return Err(corrupt("LINE", at, Rule::LineParameters.broken("parameters must be those of its types"), found));
+            return Err(corrupt(
+                "LINE",
+                at,
+                Rule::LineParameters.broken("parameters must be those of its types"),
+                found,
+            ));
         }
         Ok((geometry, short, section.offset()))
     }
@@ -490,29 +512,50 @@ impl Found<'_> {
         let stored = SpineParameters::from(entry.parameters);
         let levels = stored.levels.get() as usize;
         if levels > LEVELS_MAX {
-            return Err(corrupt("SPIN", at, Rule::Spine.broken("a spine has at most 24 levels"), levels as u64));
+            return Err(corrupt(
+                "SPIN",
+                at,
+                Rule::Spine.broken("a spine has at most 24 levels"),
+                levels as u64,
+            ));
         }
         let mut encodings = Vec::with_capacity(levels);
         for &code in &stored.encodings[..levels] {
             let encoding = Encoding::from_code(code);
-            encodings.push(encoding.ok_or(corrupt("SPIN", at, Rule::Spine.broken("encodings must be known"), code.into()))?);
+            encodings.push(encoding.ok_or(corrupt(
+                "SPIN",
+                at,
+                Rule::Spine.broken("encodings must be known"),
+                code.into(),
+            ))?);
         }
         let child_lines = u64::from(stored.child_lines.get());
         let spine = SpineGeometry::new(lines, child_lines, word_bytes, &encodings).ok_or(corrupt(
             "SPIN",
             at,
-            Rule::Spine.broken("levels must end in one line, above groups of 1 to 128 tuple lines, a power of two"),
+            Rule::Spine
+                .broken("levels must end in one line, above groups of 1 to 128 tuple lines, a power of two"),
             levels as u64,
         ))?;
         if entry.length.get() != spine.bytes {
-            return Err(corrupt("SPIN", at, Rule::Spine.broken("length must be that of its levels"), entry.length.get()));
+            return Err(corrupt(
+                "SPIN",
+                at,
+                Rule::Spine.broken("length must be that of its levels"),
+                entry.length.get(),
+            ));
         }
         let inexact_lines = stored.inexact_lines.get();
         if stored != spine_parameters(word_bytes, &spine, inexact_lines)
             || entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
         {
             let found = entry.elements.get();
-            return Err(corrupt("SPIN", at, Rule::Spine.broken("parameters must be those of its levels"), found));
+            return Err(corrupt(
+                "SPIN",
+                at,
+                Rule::Spine.broken("parameters must be those of its levels"),
+                found,
+            ));
         }
         Ok((spine, inexact_lines, section.offset()))
     }
@@ -535,7 +578,8 @@ impl Found<'_> {
                 .zip(values)
                 .is_some_and(|(codes, values)| codes::is_sound(codes.shape, values.shape, tuples));
         if !fits {
-            let rule = Rule::Codes.broken("there must be as many codes as tuples, as wide as the values in VALS need");
+            let rule = Rule::Codes
+                .broken("there must be as many codes as tuples, as wide as the values in VALS need");
             return Err(corrupt(Tag::CODES.name(), at, rule, count));
         }
         Ok((values, codes))
@@ -543,16 +587,22 @@ impl Found<'_> {
 
     /// Returns the places and shapes of the byte keys by page and of the trie over them.
     fn text(&self, tuples: u64) -> Result<(Placed<TextGeometry>, Placed<TrieGeometry>), FormatError> {
-        let text =
-            self.shape(Tag::TEXT, Rule::Text.broken("parameters must be those of its keys"), |stored, elements, length| {
+        let text = self.shape(
+            Tag::TEXT,
+            Rule::Text.broken("parameters must be those of its keys"),
+            |stored, elements, length| {
                 TextGeometry::from_parameters(stored, elements, length).filter(|shape| shape.keys == tuples)
-            })?;
-        let trie =
-            self.shape(Tag::TRIE, Rule::Trie.broken("parameters must be those of its nodes"), |stored, elements, length| {
+            },
+        )?;
+        let trie = self.shape(
+            Tag::TRIE,
+            Rule::Trie.broken("parameters must be those of its nodes"),
+            |stored, elements, length| {
                 let pages = text.map_or(0, |(_, shape): (u64, TextGeometry)| shape.pages);
                 TrieGeometry::from_parameters(stored, elements, length)
                     .filter(|_| (2..PAGES_MAX).contains(&pages))
-            })?;
+            },
+        )?;
         Ok((text, trie))
     }
 
@@ -563,13 +613,16 @@ impl Found<'_> {
         count: u64,
         element_bytes: Option<usize>,
     ) -> Result<Option<ColumnPlace>, FormatError> {
-        let column =
-            self.shape(tag, Rule::Column.broken("parameters must be those of its elements"), |stored, elements, length| {
+        let column = self.shape(
+            tag,
+            Rule::Column.broken("parameters must be those of its elements"),
+            |stored, elements, length| {
                 ColumnGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
                     shape.elements == count && shape.element_bytes == expected
                 })
-            })?;
+            },
+        )?;
         Ok(column.map(|(offset, shape)| ColumnPlace { offset, shape }))
     }
 
@@ -675,7 +728,8 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             ));
         }
         if end - offset - entry.length.get() >= HUGE_PAGE_BYTES {
-            let rule = Rule::SectionGap.broken("less than 2 MiB must lie between a section's end and the next one");
+            let rule =
+                Rule::SectionGap.broken("less than 2 MiB must lie between a section's end and the next one");
             return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         // These sections are read as a whole before anything is known about them.
@@ -685,7 +739,8 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             _ => u64::MAX,
         };
         if entry.length.get() > most {
-            let rule = Rule::SectionLarge.broken("META has at most 1 MiB, MASK what describes keys of 65,535 bytes");
+            let rule =
+                Rule::SectionLarge.broken("META has at most 1 MiB, MASK what describes keys of 65,535 bytes");
             return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         if entry.flags.get() & !REQUIRED != 0 {
@@ -701,14 +756,24 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(FormatError::Section { tag: entry.tag });
         }
         if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
-            return Err(corrupt(what, at, Rule::SectionTwice.broken("a section must occur once"), index as u64));
+            return Err(corrupt(
+                what,
+                at,
+                Rule::SectionTwice.broken("a section must occur once"),
+                index as u64,
+            ));
         }
         let reserved = [
             (offset_in!(Entry, reserved), entry.reserved.get().into()),
             (offset_in!(Entry, reserved2), u64::from_le_bytes(entry.reserved2)),
         ];
         if let Some((field, found)) = reserved.into_iter().find(|&(_, found)| found != 0) {
-            return Err(corrupt(what, at + field, Rule::Reserved.broken("reserved bytes must be zero"), found));
+            return Err(corrupt(
+                what,
+                at + field,
+                Rule::Reserved.broken("reserved bytes must be zero"),
+                found,
+            ));
         }
         sections.push(Section { entry: *entry, end });
     }

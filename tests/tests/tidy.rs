@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Packages of the workspace that a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("pleach-format", &[]),
     ("pleach-pool", &[]),
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
@@ -59,6 +59,10 @@ const EDGES: [(&str, &[&str]); 16] = [
     ),
     ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
+    (
+        "pleach-conformance",
+        &["pleach-format", "pleach-builder", "pleach", "pleach-fsck", "pleach-kit"],
+    ),
     ("pleach-tests", &["pleach-format", "pleach-builder", "pleach-input", "pleach", "pleach-kit"]),
     ("pleach-trust", &["pleach-format", "pleach-builder", "pleach", "pleach-tests"]),
 ];

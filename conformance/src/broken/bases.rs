@@ -76,25 +76,51 @@ impl Base {
         let url = |at: u64| String::from_utf8(crate::valid::url(at)).expect("a text");
         match self {
             Self::Small => plan(u64s, pairs(5, wide, |at| at)),
-            Self::Spine => plan(u64s, pairs(61, mix, |at| at)).layout("lines,spine,wide").names("id", "number").unique(),
+            Self::Spine => {
+                plan(u64s, pairs(61, mix, |at| at)).layout("lines,spine,wide").names("id", "number").unique()
+            }
             Self::Inexact => plan(u64s, crate::valid::inexact()).layout("lines,spine,wide"),
-            Self::Blocks => plan((KeyType::U32, ValueType::U32), pairs(1800, |at| at * 3, |at| at)).layout("lines"),
+            Self::Blocks => {
+                plan((KeyType::U32, ValueType::U32), pairs(1800, |at| at * 3, |at| at)).layout("lines")
+            }
             Self::Empty => plan(u64s, Vec::new()),
             Self::Short => plan(u64s, pairs(6, |at| 1 << 40 | at * 5 << 20 | at, |at| at)),
             Self::Float => {
                 let floats = [-2.5, -0.0, 5e-324, 1.5, f64::MAX];
-                plan((KeyType::F64, ValueType::U32), floats.iter().zip(0u32..).map(|(&key, at)| (Cell::float(key), unsigned(at))).collect())
-                    .layout("lines,spine,grid,wide")
+                plan(
+                    (KeyType::F64, ValueType::U32),
+                    floats.iter().zip(0u32..).map(|(&key, at)| (Cell::float(key), unsigned(at))).collect(),
+                )
+                .layout("lines,spine,grid,wide")
             }
             Self::Grid => plan(u64s, pairs(260, wide, |at| at)).layout("lines,grid,wide"),
-            Self::Columns => plan((KeyType::U64, ValueType::U32), pairs(20, wide, |at| at)).layout("lines,columns"),
-            Self::Packed => plan((KeyType::U64, ValueType::U32), pairs(20, |at| (5 << 60) + at * at, |at| at)).layout("lines,packed,wide"),
-            Self::Harmonia => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,harmonia:8:69"),
-            Self::Btree => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,btree:4"),
+            Self::Columns => {
+                plan((KeyType::U64, ValueType::U32), pairs(20, wide, |at| at)).layout("lines,columns")
+            }
+            Self::Packed => {
+                plan((KeyType::U64, ValueType::U32), pairs(20, |at| (5 << 60) + at * at, |at| at))
+                    .layout("lines,packed,wide")
+            }
+            Self::Harmonia => {
+                plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,harmonia:8:69")
+            }
+            Self::Btree => {
+                plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,btree:4")
+            }
             Self::Fast => plan((KeyType::U64, ValueType::U32), pairs(40, wide, |at| at)).layout("lines,fast"),
-            Self::FastDelta => plan((KeyType::U64, ValueType::U32), pairs(40, |at| (5 << 60) + (mix(at) >> 40), |at| at)).layout("lines,wide,fast:delta:dp=6"),
-            Self::Mask => plan((KeyType::Bytes, ValueType::U32), texts(5, |at| format!("key{}", &"12345"[..at as usize]))),
-            Self::Tail => plan((KeyType::Bytes, ValueType::U32), texts(12, |at| long(at)[..40 - (at % 3) as usize].to_owned())).layout("lines"),
+            Self::FastDelta => {
+                plan((KeyType::U64, ValueType::U32), pairs(40, |at| (5 << 60) + (mix(at) >> 40), |at| at))
+                    .layout("lines,wide,fast:delta:dp=6")
+            }
+            Self::Mask => plan(
+                (KeyType::Bytes, ValueType::U32),
+                texts(5, |at| format!("key{}", &"12345"[..at as usize])),
+            ),
+            Self::Tail => plan(
+                (KeyType::Bytes, ValueType::U32),
+                texts(12, |at| long(at)[..40 - (at % 3) as usize].to_owned()),
+            )
+            .layout("lines"),
             Self::Keys => {
                 let uneven = |at: u64| format!("{}/{}", "ab".repeat((at % 9 * (at % 10)) as usize), mix(at));
                 plan(utf8, texts(20, uneven)).layout("lines,columns")
@@ -103,25 +129,45 @@ impl Base {
             Self::TextPage => plan(utf8, texts(9, url)),
             Self::Values => {
                 let value = |at: u64| Cell::Bytes(vec![at as u8 + 1; (at % 4) as usize]);
-                plan((KeyType::U64, ValueType::Bytes), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,plain")
+                plan(
+                    (KeyType::U64, ValueType::Bytes),
+                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
+                )
+                .layout("lines,plain")
             }
             Self::ValuesUtf8 => {
                 let value = |at: u64| Cell::from(&*"é".repeat((at % 4) as usize));
-                plan((KeyType::U64, ValueType::Utf8), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,plain")
+                plan(
+                    (KeyType::U64, ValueType::Utf8),
+                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
+                )
+                .layout("lines,plain")
             }
             Self::Codes => {
                 let value = |at: u64| Cell::Bytes(vec![b'a' + at as u8 % 3; 6]);
-                plan((KeyType::U64, ValueType::Bytes), (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect()).layout("lines,dictionary")
+                plan(
+                    (KeyType::U64, ValueType::Bytes),
+                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
+                )
+                .layout("lines,dictionary")
             }
-            Self::Approximate => plan((KeyType::U64, ValueType::U32), pairs(6, wide, |at| at)).logical("Hash64", "").approximate(),
+            Self::Approximate => plan((KeyType::U64, ValueType::U32), pairs(6, wide, |at| at))
+                .logical("Hash64", "")
+                .approximate(),
             Self::Intervals => {
-                let tuples = (0..8u64).map(|at| (unsigned(at * 100), unsigned(at * 100 + 50 | at << 32))).collect();
-                plan((KeyType::U32, ValueType::U64), tuples).logical("", "record<last: u32, n: u32>").intervals()
+                let tuples =
+                    (0..8u64).map(|at| (unsigned(at * 100), unsigned(at * 100 + 50 | at << 32))).collect();
+                plan((KeyType::U32, ValueType::U64), tuples)
+                    .logical("", "record<last: u32, n: u32>")
+                    .intervals()
             }
             Self::Records => {
                 let value = |at: u64| [&4u32.to_le_bytes()[..], "née".as_bytes(), &[at as u8][..0]].concat();
-                plan((KeyType::U32, ValueType::Bytes), (0..8u64).map(|at| (unsigned(at), Cell::Bytes(value(at)))).collect())
-                    .logical("", "record<name: utf8>")
+                plan(
+                    (KeyType::U32, ValueType::Bytes),
+                    (0..8u64).map(|at| (unsigned(at), Cell::Bytes(value(at)))).collect(),
+                )
+                .logical("", "record<name: utf8>")
             }
         }
     }

@@ -136,17 +136,57 @@ fn made(faults: &[Fault]) -> Vec<Case> {
     faults.iter().map(case).collect()
 }
 
-/// Returns all broken files of the kit.
-#[must_use]
-pub fn cases() -> Vec<Case> {
+/// Returns how many files of a kind the kit keeps: those that come first.
+fn kept(kind: Kind) -> usize {
+    match kind {
+        Kind::Rule(Rule::Mask) => 4,
+        Kind::Rule(Rule::Truncated | Rule::ShortWords | Rule::Spine) => 3,
+        Kind::Rule(
+            Rule::Magic
+            | Rule::SuperblockSum
+            | Rule::Pages
+            | Rule::KeyType
+            | Rule::ValueType
+            | Rule::SectionOrder
+            | Rule::SectionEnd
+            | Rule::SumsMissing
+            | Rule::SumsPlace
+            | Rule::WordBytes
+            | Rule::LineLength
+            | Rule::LineParameters
+            | Rule::Column
+            | Rule::Text
+            | Rule::Approximate,
+        ) => 2,
+        Kind::Code(Code::Block) => 3,
+        Kind::Code(Code::Header | Code::Padding | Code::Meta | Code::Column) => 2,
+        Kind::Rule(_) | Kind::Code(_) => 1,
+    }
+}
+
+/// Returns the faults that the kit keeps, and the others.
+fn parted() -> (Vec<Fault>, Vec<Fault>) {
     let mut all = frame::faults();
     all.extend(sections::faults());
     all.extend(contents::faults());
-    made(&all)
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    all.into_iter().partition(|fault| {
+        let count = counts.entry(format!("{:?}", fault.kind)).or_default();
+        *count += 1;
+        *count <= kept(fault.kind)
+    })
 }
 
-/// Returns broken files of more than a megabyte, which are not kept.
+/// Returns the broken files of the kit: a few of each rule and each code.
 #[must_use]
-pub fn large() -> Vec<Case> {
-    made(&frame::large())
+pub fn cases() -> Vec<Case> {
+    made(&parted().0)
+}
+
+/// Returns more broken files, which are made when they are wanted; some have more than a megabyte.
+#[must_use]
+pub fn more() -> Vec<Case> {
+    let mut all = parted().1;
+    all.extend(frame::large());
+    made(&all)
 }

@@ -19,7 +19,9 @@ const LINEAGE: usize = 296;
 const RESERVED: usize = 1000;
 
 fn plan(name: &str, about: &str) -> Plan {
-    Plan::new(name, TYPES, pairs(20, |at| mix(at) >> 32, |at| at), about).layout("lines").names("id", "number")
+    Plan::new(name, TYPES, pairs(20, |at| mix(at) >> 32, |at| at), about)
+        .layout("lines")
+        .names("id", "number")
 }
 
 /// Adds sections.
@@ -74,13 +76,15 @@ pub(super) fn plans() -> Vec<Plan> {
     // Before 1.0 a reader opens only its own version.
     if VERSION_MAJOR > 0 {
         all.push(
-            plan("later-minor", "A later minor version: reserved bytes of the superblock are set.").change(|mut bytes| {
-                put(&mut bytes, MINOR, 2, u64::from(VERSION_MINOR) + 3);
-                put(&mut bytes, IGNORABLE_FEATURES, 8, 1 << 5);
-                put(&mut bytes, RESERVED, 8, 0x1234_5678_9ABC_DEF0);
-                reseal_head(&mut bytes);
-                bytes
-            }),
+            plan("later-minor", "A later minor version: reserved bytes of the superblock are set.").change(
+                |mut bytes| {
+                    put(&mut bytes, MINOR, 2, u64::from(VERSION_MINOR) + 3);
+                    put(&mut bytes, IGNORABLE_FEATURES, 8, 1 << 5);
+                    put(&mut bytes, RESERVED, 8, 0x1234_5678_9ABC_DEF0);
+                    reseal_head(&mut bytes);
+                    bytes
+                },
+            ),
         );
     }
     all

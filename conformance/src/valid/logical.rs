@@ -32,7 +32,10 @@ fn derived(
     let tuple = |(at, text): (u32, &&str)| (key(text).expect("a key"), unsigned(at));
     let input = (0..).zip(texts).map(tuple).collect();
     let all: Vec<(&str, Option<Cell>)> = texts.iter().chain(others).map(|&text| (text, key(text))).collect();
-    Plan::new(name, (key_type, ValueType::U32), input, about).layout("lines").logical(logical, "").derived(&all)
+    Plan::new(name, (key_type, ValueType::U32), input, about)
+        .layout("lines")
+        .logical(logical, "")
+        .derived(&all)
 }
 
 const UUIDS: (&[&str], &[&str]) = (
@@ -73,19 +76,63 @@ fn ip(text: &str) -> Option<u128> {
 }
 
 fn addresses() -> Vec<Plan> {
-    let fours = (&["0.0.0.0", "10.1.2.3", "127.0.0.1", "192.168.255.1", "255.255.255.255"][..], &["8.8.8.8", "1.2.3", "256.1.1.1"][..]);
-    let sixes = (&["::", "::1", "2001:db8::8a2e:370:7334", "fe80::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"][..], &["2001:db8::", "1::2::3", "nowhere"][..]);
+    let fours = (
+        &["0.0.0.0", "10.1.2.3", "127.0.0.1", "192.168.255.1", "255.255.255.255"][..],
+        &["8.8.8.8", "1.2.3", "256.1.1.1"][..],
+    );
+    let sixes = (
+        &["::", "::1", "2001:db8::8a2e:370:7334", "fe80::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"][..],
+        &["2001:db8::", "1::2::3", "nowhere"][..],
+    );
     let both = (
-        &["0.0.0.0", "255.255.255.255", "::", "::1", "::ffff:10.0.0.1", "2001:db8::1", "ffff::", "::fffe:ffff:ffff", "::1:0:0:0"][..],
+        &[
+            "0.0.0.0",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:10.0.0.1",
+            "2001:db8::1",
+            "ffff::",
+            "::fffe:ffff:ffff",
+            "::1:0:0:0",
+        ][..],
         &["10.0.0.1", "10.0.0.2", "300.1.1.1", ":::"][..],
     );
     let wide = |text: &str| uuid(text).map(|number| Cell::Bytes(number.to_be_bytes().to_vec()));
     vec![
-        derived("uuid", KeyType::U128, "Uuid", UUIDS, |text| uuid(text).map(Cell::Unsigned), "Keys that are uuids."),
+        derived(
+            "uuid",
+            KeyType::U128,
+            "Uuid",
+            UUIDS,
+            |text| uuid(text).map(Cell::Unsigned),
+            "Keys that are uuids.",
+        ),
         derived("uuid-bytes16", KeyType::Fixed(16), "Uuid", UUIDS, wide, "Keys that are uuids, as 16 bytes."),
-        derived("ipv4", KeyType::U32, "Ipv4", fours, |text| v4(text).map(unsigned), "Keys that are IPv4 addresses."),
-        derived("ipv6", KeyType::U128, "Ipv6", sixes, |text| v6(text).map(Cell::Unsigned), "Keys that are IPv6 addresses."),
-        derived("ip", KeyType::U128, "Ip", both, |text| ip(text).map(Cell::Unsigned), "Keys that are addresses of either family, IPv4 first."),
+        derived(
+            "ipv4",
+            KeyType::U32,
+            "Ipv4",
+            fours,
+            |text| v4(text).map(unsigned),
+            "Keys that are IPv4 addresses.",
+        ),
+        derived(
+            "ipv6",
+            KeyType::U128,
+            "Ipv6",
+            sixes,
+            |text| v6(text).map(Cell::Unsigned),
+            "Keys that are IPv6 addresses.",
+        ),
+        derived(
+            "ip",
+            KeyType::U128,
+            "Ip",
+            both,
+            |text| ip(text).map(Cell::Unsigned),
+            "Keys that are addresses of either family, IPv4 first.",
+        ),
     ]
 }
 
@@ -130,14 +177,38 @@ fn digits() -> Vec<Plan> {
     let hexes = (&["", "00", "00ff", "DEADBEEF", "deadbeef01", "ff"][..], &["dead", "abc", "0g"][..]);
     let key = |number: Option<u128>| number.map(Cell::Unsigned);
     vec![
-        derived("dna", KeyType::U128, "Dna2", dna, |text| key(bases(text)), "Keys that are sequences of bases."),
-        derived("dna-canonical", KeyType::U128, "Dna2(Canonical)", dna, |text| key(canonical(text)), "Keys that are the smaller of a sequence and its reverse complement."),
-        derived("hex", KeyType::Bytes, "Hex", hexes, |text| hex_bytes(text).map(Cell::Bytes), "Keys that are hexadecimal digits."),
+        derived(
+            "dna",
+            KeyType::U128,
+            "Dna2",
+            dna,
+            |text| key(bases(text)),
+            "Keys that are sequences of bases.",
+        ),
+        derived(
+            "dna-canonical",
+            KeyType::U128,
+            "Dna2(Canonical)",
+            dna,
+            |text| key(canonical(text)),
+            "Keys that are the smaller of a sequence and its reverse complement.",
+        ),
+        derived(
+            "hex",
+            KeyType::Bytes,
+            "Hex",
+            hexes,
+            |text| hex_bytes(text).map(Cell::Bytes),
+            "Keys that are hexadecimal digits.",
+        ),
         derived(
             "hex-12",
             KeyType::U64,
             "Hex(12)",
-            (&["0123456789ab", "ffffffffffff", "DEADBEEF0000"], &["0123456789ab77", "012345", "0123456789ag"]),
+            (
+                &["0123456789ab", "ffffffffffff", "DEADBEEF0000"],
+                &["0123456789ab77", "012345", "0123456789ag"],
+            ),
             |text| u128::from_str_radix(first_digits(text, 12)?, 16).ok().map(Cell::Unsigned),
             "Keys that are twelve hexadecimal digits, as numbers, and exact.",
         ),
@@ -155,15 +226,36 @@ fn hash(text: &str, turn: u32) -> u64 {
 fn shortened() -> Vec<Plan> {
     let words = (&["alpha", "beta", "gamma", "delta", "", "epsilon", "äöü"][..], &["zeta", "alpha "][..]);
     let digests = (
-        &["0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98", "00000fffffffffffffffffffffffffffffffffff"][..],
+        &[
+            "0123456789abcdef0123456789abcdef01234567",
+            "fedcba9876543210fedcba9876543210fedcba98",
+            "00000fffffffffffffffffffffffffffffffffff",
+        ][..],
         &["0123499999999999999999999999999999999999", "0123", "0123456789abcdeg0123456789abcdef01234567"][..],
     );
     let letters = |text: &str| Some(Cell::from(&*text.chars().take(2).collect::<String>()));
     let hashed = |turn| move |text: &str| Some(unsigned(hash(text, turn)));
     vec![
-        derived("hash64", KeyType::U64, "Hash64", words, hashed(0), "Keys that are hashes of texts.").approximate(),
-        derived("hash64-turned", KeyType::U64, "Hash64(3)", words, hashed(3), "Keys that are hashes of texts, turned by three bytes.").approximate(),
-        derived("prefix", KeyType::Utf8, "Prefix(2)", words, letters, "Keys that are the first two letters of texts.").approximate(),
+        derived("hash64", KeyType::U64, "Hash64", words, hashed(0), "Keys that are hashes of texts.")
+            .approximate(),
+        derived(
+            "hash64-turned",
+            KeyType::U64,
+            "Hash64(3)",
+            words,
+            hashed(3),
+            "Keys that are hashes of texts, turned by three bytes.",
+        )
+        .approximate(),
+        derived(
+            "prefix",
+            KeyType::Utf8,
+            "Prefix(2)",
+            words,
+            letters,
+            "Keys that are the first two letters of texts.",
+        )
+        .approximate(),
         derived(
             "hex-5",
             KeyType::U32,
@@ -189,35 +281,63 @@ fn composites() -> Vec<Plan> {
     let number = |at: u64| (at % 7) << 32 | ((at * 86_413) & 0xFFFF ^ 0x8000_0000);
     let part = |at: u64| {
         let host = ["", "a", "a\0b", "host", "été"][at as usize % 5];
-        let escaped = host.as_bytes().iter().flat_map(|&byte| if byte == 0 { vec![0, 0xFF] } else { vec![byte] });
+        let escaped =
+            host.as_bytes().iter().flat_map(|&byte| if byte == 0 { vec![0, 0xFF] } else { vec![byte] });
         let day = ((at as i32 - 10) as u32 ^ 0x8000_0000).to_be_bytes();
         escaped.chain([0, 0]).chain(day).collect::<Vec<u8>>()
     };
     let numbers = |key: &dyn Fn(u64) -> Cell| (0..30).map(|at| (key(at), unsigned(at))).collect::<Vec<_>>();
     vec![
-        Plan::new("composite-number", (KeyType::U64, ValueType::U32), numbers(&|at| unsigned(number(at))), "Keys of two columns, as numbers.")
-            .layout("lines")
-            .names("shop,day", "n")
-            .logical("composite<shop: u16, day: i32 \"Date32\">", ""),
-        Plan::new("composite-bytes", (KeyType::Bytes, ValueType::U32), numbers(&|at| Cell::Bytes(part(at))), "Keys of a text and a date, as bytes.")
-            .layout("lines")
-            .logical("composite<host: utf8, day: i32 \"Date32\">", ""),
+        Plan::new(
+            "composite-number",
+            (KeyType::U64, ValueType::U32),
+            numbers(&|at| unsigned(number(at))),
+            "Keys of two columns, as numbers.",
+        )
+        .layout("lines")
+        .names("shop,day", "n")
+        .logical("composite<shop: u16, day: i32 \"Date32\">", ""),
+        Plan::new(
+            "composite-bytes",
+            (KeyType::Bytes, ValueType::U32),
+            numbers(&|at| Cell::Bytes(part(at))),
+            "Keys of a text and a date, as bytes.",
+        )
+        .layout("lines")
+        .logical("composite<host: utf8, day: i32 \"Date32\">", ""),
     ]
 }
 
 fn times() -> Vec<Plan> {
-    let ints = |factor: i64| (0..20).map(|at| (Cell::Signed((at - 9) * factor), unsigned(at as u32 % 2))).collect::<Vec<_>>();
+    let ints = |factor: i64| {
+        (0..20).map(|at| (Cell::Signed((at - 9) * factor), unsigned(at as u32 % 2))).collect::<Vec<_>>()
+    };
     vec![
-        Plan::new("date32-boolean", (KeyType::I32, ValueType::U32), ints(400), "Keys that are days, values that are booleans.")
-            .layout("lines")
-            .names("day", "holiday")
-            .logical("Date32", "Boolean"),
-        Plan::new("timestamp", (KeyType::I64, ValueType::U32), ints(86_400_000_001), "Keys that are points of time in UTC.")
-            .layout("lines")
-            .logical("Timestamp(Microsecond, Some(\"UTC\"))", ""),
-        Plan::new("logical-later", (KeyType::U32, ValueType::None), (0..9u32).map(|at| (unsigned(at), Cell::None)).collect(), "A logical type that nobody knows yet: the keys are plain.")
-            .layout("lines")
-            .logical("Star(9)", ""),
+        Plan::new(
+            "date32-boolean",
+            (KeyType::I32, ValueType::U32),
+            ints(400),
+            "Keys that are days, values that are booleans.",
+        )
+        .layout("lines")
+        .names("day", "holiday")
+        .logical("Date32", "Boolean"),
+        Plan::new(
+            "timestamp",
+            (KeyType::I64, ValueType::U32),
+            ints(86_400_000_001),
+            "Keys that are points of time in UTC.",
+        )
+        .layout("lines")
+        .logical("Timestamp(Microsecond, Some(\"UTC\"))", ""),
+        Plan::new(
+            "logical-later",
+            (KeyType::U32, ValueType::None),
+            (0..9u32).map(|at| (unsigned(at), Cell::None)).collect(),
+            "A logical type that nobody knows yet: the keys are plain.",
+        )
+        .layout("lines")
+        .logical("Star(9)", ""),
     ]
 }
 
@@ -240,23 +360,44 @@ fn records() -> Vec<Plan> {
         value.extend([name.as_bytes(), &blob].concat());
         (unsigned(at * 1000), Cell::Bytes(value))
     };
-    let pairs = |value: &dyn Fn(u64) -> Cell| (0..25u64).map(|at| (unsigned(at * at), value(at))).collect::<Vec<_>>();
+    let pairs =
+        |value: &dyn Fn(u64) -> Cell| (0..25u64).map(|at| (unsigned(at * at), value(at))).collect::<Vec<_>>();
     let small = |at: u64| Cell::Unsigned((at as u128 & 0xFF) | 7 << 8 | (at as u128 * 3) << 16);
     vec![
-        Plan::new("intervals", (KeyType::U32, ValueType::U64), (0..40).map(range).collect(), "Intervals of IPv4 addresses, whose last address is the first field of the value.")
-            .layout("lines")
-            .names("first", "")
-            .logical("Ipv4", "record<last: u32 \"Ipv4\", country: u32>")
-            .intervals(),
-        Plan::new("record-number", (KeyType::U32, ValueType::U32), pairs(&small), "Records of four bytes, as numbers.")
-            .layout("lines")
-            .logical("", "record<a: u8, b: i8, c: u16>"),
-        Plan::new("record-bytes", (KeyType::U64, ValueType::Fixed(15)), pairs(&|at| Cell::Bytes(fixed(at))), "Records of a number, a float and three bytes.")
-            .layout("lines")
-            .logical("", "record<left: u32, right: f64, \"a b\": bytes3>"),
-        Plan::new("record-text", (KeyType::U32, ValueType::Bytes), (0..30).map(texts).collect(), "Intervals whose values are records of texts.")
-            .layout("lines")
-            .logical("", "record<last: u32, name: utf8, flag: u8 \"Boolean\", blob: bytes>")
-            .intervals(),
+        Plan::new(
+            "intervals",
+            (KeyType::U32, ValueType::U64),
+            (0..40).map(range).collect(),
+            "Intervals of IPv4 addresses, whose last address is the first field of the value.",
+        )
+        .layout("lines")
+        .names("first", "")
+        .logical("Ipv4", "record<last: u32 \"Ipv4\", country: u32>")
+        .intervals(),
+        Plan::new(
+            "record-number",
+            (KeyType::U32, ValueType::U32),
+            pairs(&small),
+            "Records of four bytes, as numbers.",
+        )
+        .layout("lines")
+        .logical("", "record<a: u8, b: i8, c: u16>"),
+        Plan::new(
+            "record-bytes",
+            (KeyType::U64, ValueType::Fixed(15)),
+            pairs(&|at| Cell::Bytes(fixed(at))),
+            "Records of a number, a float and three bytes.",
+        )
+        .layout("lines")
+        .logical("", "record<left: u32, right: f64, \"a b\": bytes3>"),
+        Plan::new(
+            "record-text",
+            (KeyType::U32, ValueType::Bytes),
+            (0..30).map(texts).collect(),
+            "Intervals whose values are records of texts.",
+        )
+        .layout("lines")
+        .logical("", "record<last: u32, name: utf8, flag: u8 \"Boolean\", blob: bytes>")
+        .intervals(),
     ]
 }

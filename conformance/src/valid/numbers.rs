@@ -19,18 +19,47 @@ fn signed(number: i64) -> Cell {
 }
 
 fn types() -> Vec<Plan> {
-    let special =
-        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 5e-324, f64::MAX, f64::from_bits(0x7FF8_DEAD_BEEF_0001)];
+    let special = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        5e-324,
+        f64::MAX,
+        f64::from_bits(0x7FF8_DEAD_BEEF_0001),
+    ];
     let double = |at: usize| Cell::float(special.get(at).copied().unwrap_or(at as f64 / 8.0 - 1.0));
     let single = |at: u64| Cell::Float32([f32::NAN, -0.0, f32::MAX, 1e-45][at as usize % 4].to_bits());
     let floats = [
-        f64::NEG_INFINITY, f64::MIN, -1.5, -5e-324, -0.0, 5e-324, 0.1, 1.0, 1.5, 1e300, f64::MAX, f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MIN,
+        -1.5,
+        -5e-324,
+        -0.0,
+        5e-324,
+        0.1,
+        1.0,
+        1.5,
+        1e300,
+        f64::MAX,
+        f64::INFINITY,
     ];
     let wide = |at: u64| u128::from(mix(at)) << 64 | u128::from(mix(!at));
     vec![
-        Plan::new("u32-u32", (KeyType::U32, ValueType::U32), pairs(45, |at| mix(at) >> 32, |at| at), "Keys and values of u32."),
-        Plan::new("u64-u64", (KeyType::U64, ValueType::U64), pairs(45, mix, |at| mix(!at)), "Keys and values of u64.")
-            .names("id", "number"),
+        Plan::new(
+            "u32-u32",
+            (KeyType::U32, ValueType::U32),
+            pairs(45, |at| mix(at) >> 32, |at| at),
+            "Keys and values of u32.",
+        ),
+        Plan::new(
+            "u64-u64",
+            (KeyType::U64, ValueType::U64),
+            pairs(45, mix, |at| mix(!at)),
+            "Keys and values of u64.",
+        )
+        .names("id", "number"),
         Plan::new(
             "i32-f32",
             (KeyType::I32, ValueType::F32),
@@ -79,14 +108,20 @@ fn sizes() -> Vec<Plan> {
         .collect();
     let most = vec![(unsigned(u32::MAX), unsigned(u32::MAX)); 9];
     vec![
-        Plan::new("empty", (KeyType::U64, ValueType::U64), Vec::new(), "A file without tuples.").names("id", ""),
+        Plan::new("empty", (KeyType::U64, ValueType::U64), Vec::new(), "A file without tuples.")
+            .names("id", ""),
         Plan::new(
             "one",
             (KeyType::I64, ValueType::F32),
             vec![(signed(-7), Cell::Float32(2.5f32.to_bits()))],
             "One tuple.",
         ),
-        Plan::new("line-and-one", (KeyType::U32, ValueType::U32), pairs(9, |at| at * 9, |at| at), "A full line and a line of one tuple."),
+        Plan::new(
+            "line-and-one",
+            (KeyType::U32, ValueType::U32),
+            pairs(9, |at| at * 9, |at| at),
+            "A full line and a line of one tuple.",
+        ),
         Plan::new(
             "duplicates",
             (KeyType::U32, ValueType::U32),
@@ -100,8 +135,18 @@ fn sizes() -> Vec<Plan> {
             "One key, forty-five times, over two lines of the spine's bottom level.",
         )
         .layout("lines,spine,wide"),
-        Plan::new("largest", (KeyType::U32, ValueType::U32), most, "The largest key alone, whose word is that of free slots."),
-        Plan::new("extremes", (KeyType::U64, ValueType::U32), extreme, "The smallest and the largest keys, some twice."),
+        Plan::new(
+            "largest",
+            (KeyType::U32, ValueType::U32),
+            most,
+            "The largest key alone, whose word is that of free slots.",
+        ),
+        Plan::new(
+            "extremes",
+            (KeyType::U64, ValueType::U32),
+            extreme,
+            "The smallest and the largest keys, some twice.",
+        ),
         Plan::new(
             "unique",
             (KeyType::U32, ValueType::None),
@@ -153,7 +198,12 @@ fn words() -> Vec<Plan> {
             pairs(20, |at| u64::MAX - at * 3, |at| at),
             "Short words near the largest key: queries above all keys and below the base.",
         ),
-        Plan::new("short-one", (KeyType::U64, ValueType::U64), vec![(unsigned(u64::MAX), unsigned(1u32))], "One tuple, with a short word."),
+        Plan::new(
+            "short-one",
+            (KeyType::U64, ValueType::U64),
+            vec![(unsigned(u64::MAX), unsigned(1u32))],
+            "One tuple, with a short word.",
+        ),
     ]
 }
 
@@ -174,12 +224,19 @@ fn spines() -> Vec<Plan> {
             pairs(600, |at| at + 1000, |at| at ^ 77),
             "A spine of codes of 8 bits, of two levels.",
         ),
-        Plan::new("spine-16", (KeyType::U64, ValueType::U64), pairs(240, mix, |at| at), "A spine of codes of 16 bits.")
-            .layout("lines,spine,wide"),
+        Plan::new(
+            "spine-16",
+            (KeyType::U64, ValueType::U64),
+            pairs(240, mix, |at| at),
+            "A spine of codes of 16 bits.",
+        )
+        .layout("lines,spine,wide"),
         Plan::new(
             "spine-32",
             (KeyType::I64, ValueType::I32),
-            (0..400).map(|at| (signed(runs(at).cast_signed() - (1 << 31)), signed(-(at.cast_signed())))).collect(),
+            (0..400)
+                .map(|at| (signed(runs(at).cast_signed() - (1 << 31)), signed(-(at.cast_signed()))))
+                .collect(),
             "A spine of codes of 32 bits.",
         )
         .layout("lines,spine,wide"),
@@ -205,7 +262,12 @@ fn spines() -> Vec<Plan> {
                 .collect(),
             "Words of 16 bytes under a spine of several levels.",
         ),
-        Plan::new("lines", (KeyType::U64, ValueType::U32), pairs(90, mix, |at| at), "Tuple lines without any search structure.")
-            .layout("lines"),
+        Plan::new(
+            "lines",
+            (KeyType::U64, ValueType::U32),
+            pairs(90, mix, |at| at),
+            "Tuple lines without any search structure.",
+        )
+        .layout("lines"),
     ]
 }

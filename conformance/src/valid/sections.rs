@@ -54,12 +54,23 @@ fn grids() -> Vec<Plan> {
             "A grid, and a sparse spine above groups of 16 lines.",
         )
         .layout("lines,spine,grid,wide"),
-        Plan::new("grid-32", (KeyType::U32, ValueType::U32), pairs(600, |at| mix(at) >> 32, |at| at), "A grid of words of 4 bytes.")
-            .layout("lines,spine,grid"),
-        Plan::new("grid-nested", both, crowds.clone(), "A grid whose segments hold segments, beside a dense spine.")
-            .layout("lines,spine,wide")
-            .change(second(&crowds, naive::Grid::Always)),
-        Plan::new("grid-only", both, pairs(300, mix, |at| at), "A grid without a spine.").layout("lines,grid,wide"),
+        Plan::new(
+            "grid-32",
+            (KeyType::U32, ValueType::U32),
+            pairs(600, |at| mix(at) >> 32, |at| at),
+            "A grid of words of 4 bytes.",
+        )
+        .layout("lines,spine,grid"),
+        Plan::new(
+            "grid-nested",
+            both,
+            crowds.clone(),
+            "A grid whose segments hold segments, beside a dense spine.",
+        )
+        .layout("lines,spine,wide")
+        .change(second(&crowds, naive::Grid::Always)),
+        Plan::new("grid-only", both, pairs(300, mix, |at| at), "A grid without a spine.")
+            .layout("lines,grid,wide"),
         Plan::new("spine-groups", both, crowds.clone(), "A spine above groups of 4 lines, without a grid.")
             .layout("lines,spine,wide")
             .change(second(&crowds, naive::Grid::Groups)),
@@ -84,8 +95,13 @@ fn columns() -> Vec<Plan> {
             "A column of keys of 16 bytes, the most significant one first.",
         )
         .layout("lines,columns"),
-        Plan::new("packed", (KeyType::U64, ValueType::U32), pairs(60, |at| (7 << 50) + at * at, |at| at), "A compressed column of keys.")
-            .layout("lines,packed,wide"),
+        Plan::new(
+            "packed",
+            (KeyType::U64, ValueType::U32),
+            pairs(60, |at| (7 << 50) + at * at, |at| at),
+            "A compressed column of keys.",
+        )
+        .layout("lines,packed,wide"),
         Plan::new(
             "packed-pages",
             (KeyType::I64, ValueType::None),
@@ -121,25 +137,69 @@ fn trees() -> Vec<Plan> {
     };
     let sixteen: Vec<(Cell, Cell)> = (0..100).map(|at| (unsigned(wide(at)), Cell::None)).collect();
     let small = pairs(120, |at| mix(at) >> 33, |at| at);
-    let fast = |name: &str, layout: &str, about: &str| Plan::new(name, WIDE, tuples(150), about).layout(layout);
+    let fast =
+        |name: &str, layout: &str, about: &str| Plan::new(name, WIDE, tuples(150), about).layout(layout);
     vec![
         fast("fast", "lines,wide,fast", "A FAST tree of full keys, padded."),
-        fast("fast-packed", "lines,wide,fast:full:packed:dk=2:dl=3:dp=5", "A FAST tree of full keys in pages of five levels, without gaps."),
-        fast("fast-pages", "lines,wide,fast:full:padded:dk=1:dl=2:dp=4", "A FAST tree of full keys in small padded pages."),
-        fast("fast-delta", "lines,wide,fast:delta:padded:dp=6", "A FAST tree of distances in pages of six levels, with words of several widths."),
-        fast("fast-partial", "lines,wide,fast:partial:padded:dp=6", "A FAST tree of partial keys: the tuple lines decide."),
-        fast("fast-auto", "lines,wide,fast:auto:padded:dp=6", "A FAST tree whose pages have distances or partial keys."),
-        fast("fast-aligned", "lines,wide,fast", "A FAST tree whose pages are said to be aligned.").change(aligned),
-        Plan::new("fast-16", (KeyType::U128, ValueType::None), sixteen, "A FAST tree of partial keys of 16 bytes.")
-            .layout("lines,wide,fast:partial:padded:dk=1:dl=1:dp=5"),
-        Plan::new("fast-4", (KeyType::U32, ValueType::U64), small.clone(), "A FAST tree of distances of words of 4 bytes.")
-            .layout("lines,fast:delta"),
-        Plan::new("fast-power", WIDE, pairs(64, mix, |at| at), "A FAST tree of a power of two of keys: the last one has no node.")
-            .layout("lines,wide,fast"),
-        Plan::new("harmonia", WIDE, tuples(150), "Harmonia's B+tree of four levels, 69 percent full.").layout("lines,wide,harmonia:8:69"),
-        Plan::new("btree", WIDE, tuples(150), "The contiguous B+tree of order 4.").layout("lines,wide,btree:4"),
-        Plan::new("structures", (KeyType::U32, ValueType::U32), pairs(560, |at| (mix(at) >> 36) * 2, |at| at), "Every search structure of numbers at once.")
-            .layout("lines,spine,grid,packed,fast:auto,harmonia:32:80,btree:16"),
+        fast(
+            "fast-packed",
+            "lines,wide,fast:full:packed:dk=2:dl=3:dp=5",
+            "A FAST tree of full keys in pages of five levels, without gaps.",
+        ),
+        fast(
+            "fast-pages",
+            "lines,wide,fast:full:padded:dk=1:dl=2:dp=4",
+            "A FAST tree of full keys in small padded pages.",
+        ),
+        fast(
+            "fast-delta",
+            "lines,wide,fast:delta:padded:dp=6",
+            "A FAST tree of distances in pages of six levels, with words of several widths.",
+        ),
+        fast(
+            "fast-partial",
+            "lines,wide,fast:partial:padded:dp=6",
+            "A FAST tree of partial keys: the tuple lines decide.",
+        ),
+        fast(
+            "fast-auto",
+            "lines,wide,fast:auto:padded:dp=6",
+            "A FAST tree whose pages have distances or partial keys.",
+        ),
+        fast("fast-aligned", "lines,wide,fast", "A FAST tree whose pages are said to be aligned.")
+            .change(aligned),
+        Plan::new(
+            "fast-16",
+            (KeyType::U128, ValueType::None),
+            sixteen,
+            "A FAST tree of partial keys of 16 bytes.",
+        )
+        .layout("lines,wide,fast:partial:padded:dk=1:dl=1:dp=5"),
+        Plan::new(
+            "fast-4",
+            (KeyType::U32, ValueType::U64),
+            small.clone(),
+            "A FAST tree of distances of words of 4 bytes.",
+        )
+        .layout("lines,fast:delta"),
+        Plan::new(
+            "fast-power",
+            WIDE,
+            pairs(64, mix, |at| at),
+            "A FAST tree of a power of two of keys: the last one has no node.",
+        )
+        .layout("lines,wide,fast"),
+        Plan::new("harmonia", WIDE, tuples(150), "Harmonia's B+tree of four levels, 69 percent full.")
+            .layout("lines,wide,harmonia:8:69"),
+        Plan::new("btree", WIDE, tuples(150), "The contiguous B+tree of order 4.")
+            .layout("lines,wide,btree:4"),
+        Plan::new(
+            "structures",
+            (KeyType::U32, ValueType::U32),
+            pairs(560, |at| (mix(at) >> 36) * 2, |at| at),
+            "Every search structure of numbers at once.",
+        )
+        .layout("lines,spine,grid,packed,fast:auto,harmonia:32:80,btree:16"),
         Plan::new("structures-empty", WIDE, Vec::new(), "Every search structure of a file without tuples.")
             .layout("lines,spine,grid,columns,packed,fast,harmonia,btree"),
     ]
