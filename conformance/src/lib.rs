@@ -46,18 +46,36 @@ pub fn write_kit(folder: &Path) -> Result<()> {
 /// Returns the table of the files of the kit.
 fn readme(all: &[case::Case]) -> String {
     use std::fmt::Write as _;
-    let mut text = "# Files of the conformance kit\n\n\
-        `pleach-conformance kit spec/vectors` writes this folder. Each file `NAME.pleach` has a sheet `NAME.json`: what it\n\
-        is asked, and which answers are due. [PROTOCOL.md](../PROTOCOL.md) describes both.\n\n## Valid files\n\n\
-        | file | level | what it is |\n|---|---|---|\n"
-        .to_owned();
+    let mut text = [
+        "# Files of the conformance kit",
+        "",
+        "`pleach-conformance kit spec/vectors` writes this folder. Each file `NAME.pleach` has a sheet",
+        "`NAME.json`: what it is asked, and which answers are due. [PROTOCOL.md](../PROTOCOL.md) describes",
+        "both. `pleach-conformance vectors SEED FOLDER` writes more files, which are not kept.",
+        "",
+        "## Valid files",
+        "",
+        "| file | level | what it is |",
+        "|---|---|---|",
+        "",
+    ]
+    .join("\n");
     for case in all.iter().filter(|case| !case.sheet.is_broken()) {
         let _ = writeln!(text, "| {} | {} | {} |", case.name, case.sheet.level, case.sheet.about);
     }
     text.push_str(
-        "\n## Broken files\n\nA file that is refused breaks the rule named here; one that opens has the fault that a \
-         check of the\nwhole file finds. All sums are right, except where a sum is the fault.\n\n\
-         | file | level | rule | code | what is wrong |\n|---|---|---|---|---|\n",
+        &[
+            "",
+            "## Broken files",
+            "",
+            "A file that is refused breaks the rule that is named here. One that opens has the fault that a check",
+            "of the whole file finds. All sums are right, except where a sum is the fault.",
+            "",
+            "| file | level | rule | code | what is wrong |",
+            "|---|---|---|---|---|",
+            "",
+        ]
+        .join("\n"),
     );
     for case in all.iter().filter(|case| case.sheet.is_broken()) {
         let sheet = &case.sheet;

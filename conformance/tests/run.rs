@@ -150,7 +150,7 @@ fn a_driver_that_hangs_is_ended() {
 fn more_lines_than_requests_are_told() {
     let twice = RIGHT.replace("echo tuples 2", "echo tuples 2; echo tuples 2");
     let text = told(&ask(3, &[case("a", 1, None, None, SMALL)], &twice));
-    assert!(text.contains("a line that no request asked for: tuples 2"), "{text}");
+    assert!(text.contains("a line that no request asked for"), "{text}");
     let folder = tempfile::tempdir().expect("a folder");
     case("a", 1, None, None, SMALL).write(folder.path()).expect("written");
     let text = told(&run_in(folder.path(), 3, &format!("while read -r line; do {RIGHT}; done; echo bye")));

@@ -65,6 +65,12 @@ fn texts(count: u64, text: impl Fn(u64) -> String) -> Vec<(Cell, Cell)> {
     (0..count).map(|at| (Cell::from(&*text(at)), unsigned(at))).collect()
 }
 
+/// Plans nine tuples whose values are byte strings.
+fn valued(value_type: ValueType, layout: &str, value: impl Fn(u64) -> Vec<u8>) -> Plan {
+    let tuple = |at| (unsigned(mix(at) << 1), Cell::Bytes(value(at)));
+    Plan::new("base", (KeyType::U64, value_type), (0..9).map(tuple).collect(), "A whole file.").layout(layout)
+}
+
 impl Base {
     /// Plans the file.
     pub(crate) fn plan(self) -> Plan {
@@ -128,29 +134,12 @@ impl Base {
             Self::Text => plan(utf8, texts(40, url)),
             Self::TextPage => plan(utf8, texts(9, url)),
             Self::Values => {
-                let value = |at: u64| Cell::Bytes(vec![at as u8 + 1; (at % 4) as usize]);
-                plan(
-                    (KeyType::U64, ValueType::Bytes),
-                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
-                )
-                .layout("lines,plain")
+                valued(ValueType::Bytes, "lines,plain", |at| vec![at as u8 + 1; (at % 4) as usize])
             }
             Self::ValuesUtf8 => {
-                let value = |at: u64| Cell::from(&*"é".repeat((at % 4) as usize));
-                plan(
-                    (KeyType::U64, ValueType::Utf8),
-                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
-                )
-                .layout("lines,plain")
+                valued(ValueType::Utf8, "lines,plain", |at| "é".repeat((at % 4) as usize).into_bytes())
             }
-            Self::Codes => {
-                let value = |at: u64| Cell::Bytes(vec![b'a' + at as u8 % 3; 6]);
-                plan(
-                    (KeyType::U64, ValueType::Bytes),
-                    (0..9u64).map(|at| (unsigned(wide(at)), value(at))).collect(),
-                )
-                .layout("lines,dictionary")
-            }
+            Self::Codes => valued(ValueType::Bytes, "lines,dictionary", |at| vec![b'a' + at as u8 % 3; 6]),
             Self::Approximate => plan((KeyType::U64, ValueType::U32), pairs(6, wide, |at| at))
                 .logical("Hash64", "")
                 .approximate(),
@@ -162,12 +151,8 @@ impl Base {
                     .intervals()
             }
             Self::Records => {
-                let value = |at: u64| [&4u32.to_le_bytes()[..], "née".as_bytes(), &[at as u8][..0]].concat();
-                plan(
-                    (KeyType::U32, ValueType::Bytes),
-                    (0..8u64).map(|at| (unsigned(at), Cell::Bytes(value(at)))).collect(),
-                )
-                .logical("", "record<name: utf8>")
+                let value = |_| [&4u32.to_le_bytes()[..], "née".as_bytes()].concat();
+                valued(ValueType::Bytes, "lines,plain", value).logical("", "record<name: utf8>")
             }
         }
     }

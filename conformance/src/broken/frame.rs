@@ -1,6 +1,7 @@
 //! Faults of the superblock, the section table and the lists of sums: rules 1 to 28.
 
-use super::{Base, Fault, head, refused, sealed};
+use super::bases::Base;
+use super::fault::{Fault, head, refused, sealed};
 use pleach_format::Rule;
 use pleach_format::section::{Parameters, Tag};
 use pleach_format::version::VERSION_MAJOR;

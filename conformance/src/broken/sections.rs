@@ -1,7 +1,8 @@
 //! Faults of the sections, as far as opening sees them: rules 29 to 49.
 
+use super::bases::Base;
+use super::fault::{Fault, head, refused, sealed};
 use super::frame::{ELEMENTS, LENGTH, PARAMETERS, hide};
-use super::{Base, Fault, head, refused, sealed};
 use crate::valid::with_record;
 use pleach_format::Rule;
 use pleach_format::section::{ColumnParameters, Tag};
@@ -10,11 +11,13 @@ use pleach_kit::naive::{Content, assemble};
 
 pub(super) fn faults() -> Vec<Fault> {
     let mut all = lines();
+    all.extend(line_shapes());
     all.extend(spine());
     all.extend(columns());
     all.extend(texts());
     all.extend(trees());
     all.extend(masks());
+    all.extend(tails());
     all.extend(approximate());
     all
 }
@@ -106,6 +109,12 @@ fn lines() -> Vec<Fault> {
             "Short words with a base of more bits than keys.",
             line(24, 8, 1),
         ),
+    ]
+}
+
+fn line_shapes() -> Vec<Fault> {
+    let line = |at, width, number| parameter(Tag::LINE, at, width, number);
+    vec![
         refused(
             Rule::LineLength,
             "line-length",
@@ -168,7 +177,7 @@ fn lines() -> Vec<Fault> {
 
 fn spine() -> Vec<Fault> {
     let refused = |name, about, make: Box<dyn Fn(&mut Vec<u8>)>| {
-        super::refused(Rule::Spine, name, Base::Spine, about, make)
+        super::fault::refused(Rule::Spine, name, Base::Spine, about, make)
     };
     let spine = |at, width, number| Box::new(parameter(Tag::SPINE, at, width, number));
     vec![
@@ -480,6 +489,13 @@ fn masks() -> Vec<Fault> {
             "Kept bits of the length where words are not whole keys.",
             Box::new(mask(8, 2, 1)),
         ),
+    ]
+}
+
+fn tails() -> Vec<Fault> {
+    let broken =
+        |name, base, about, make: Box<dyn Fn(&mut Vec<u8>)>| refused(Rule::Mask, name, base, about, make);
+    vec![
         broken(
             "mask-bits",
             Base::Mask,

@@ -1,6 +1,6 @@
 //! Files whose keys or values are byte strings.
 
-use super::unsigned;
+use super::cells::unsigned;
 use crate::plan::Plan;
 use crate::word::Cell;
 use pleach_format::section::Tag;

@@ -1,6 +1,6 @@
 //! Files that say more than this version knows, in places that readers skip.
 
-use super::pairs;
+use super::cells::pairs;
 use crate::plan::Plan;
 use pleach_format::section::{Parameters, Tag};
 use pleach_format::version::{VERSION_MAJOR, VERSION_MINOR};

@@ -2,7 +2,7 @@
 //!
 //! What texts stand for is computed here from FORMAT.md, not by the product.
 
-use super::unsigned;
+use super::cells::unsigned;
 use crate::plan::Plan;
 use crate::word::Cell;
 use pleach_format::{KeyType, ValueType};

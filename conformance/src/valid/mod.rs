@@ -1,24 +1,52 @@
 //! The valid files of the fixed kit.
 
 mod bytes;
+mod cells;
 mod frame;
 mod logical;
 mod numbers;
 mod sections;
 
 pub(crate) use bytes::url;
+pub(crate) use cells::{pairs, unsigned};
 pub(crate) use frame::with_record;
 pub(crate) use numbers::inexact;
 
 use crate::plan::Plan;
-use crate::word::Cell;
 
 /// Files that are made when they are wanted, and not kept: others of the kit show nearly the same.
 const MORE: &[&str] = &[
-    "u32-i64", "line-and-one", "equal", "largest", "short-float", "short-top", "short-one", "spine-16", "grid-32",
-    "grid-only", "columns-16", "packed-pages", "fast-pages", "fast-16", "fast-power", "structures-empty", "bytes8-word",
-    "bytes-one", "bytes-empty", "utf8-structures", "value-bytes", "value-codes-empty", "uuid-bytes16", "hex-12",
-    "hash64-turned", "hex-34", "logical-later", "record-bytes", "section-31", "generation", "text-plain",
+    "u32-i64",
+    "line-and-one",
+    "equal",
+    "largest",
+    "short-float",
+    "short-top",
+    "short-one",
+    "spine-16",
+    "grid-32",
+    "grid-only",
+    "columns-16",
+    "packed-pages",
+    "fast-pages",
+    "fast-16",
+    "fast-power",
+    "structures-empty",
+    "bytes8-word",
+    "bytes-one",
+    "bytes-empty",
+    "utf8-structures",
+    "value-bytes",
+    "value-codes-empty",
+    "uuid-bytes16",
+    "hex-12",
+    "hash64-turned",
+    "hex-34",
+    "logical-later",
+    "record-bytes",
+    "section-31",
+    "generation",
+    "text-plain",
     "dna-canonical",
 ];
 
@@ -41,14 +69,4 @@ pub fn plans() -> Vec<Plan> {
 #[must_use]
 pub fn more() -> Vec<Plan> {
     parted().1
-}
-
-/// Returns an unsigned number as a cell.
-pub(crate) fn unsigned(number: impl Into<u128>) -> Cell {
-    Cell::Unsigned(number.into())
-}
-
-/// Returns tuples of unsigned numbers.
-pub(crate) fn pairs(count: u64, key: impl Fn(u64) -> u64, value: impl Fn(u64) -> u64) -> Vec<(Cell, Cell)> {
-    (0..count).map(|at| (unsigned(key(at)), unsigned(value(at)))).collect()
 }

@@ -1,6 +1,6 @@
 //! Files of numbers: every type, sizes at edges, and words of every length.
 
-use super::{pairs, unsigned};
+use super::cells::{pairs, unsigned};
 use crate::plan::Plan;
 use crate::word::Cell;
 use pleach_format::{KeyType, ValueType};

@@ -1,6 +1,6 @@
 //! Files with every optional section of numbers.
 
-use super::{pairs, unsigned};
+use super::cells::{pairs, unsigned};
 use crate::plan::Plan;
 use crate::word::Cell;
 use pleach_format::classic::section::{load, store};
