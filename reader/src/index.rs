@@ -288,7 +288,8 @@ fn read_meta(header: &Header, bytes: &[u8], touched: Option<&Touched>) -> Result
     let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
     let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
     // Decode a copy: mapped bytes may change while texts are made of them.
-    Ok(Meta::decode(&bytes.to_vec()))
+    let bytes: Vec<u8> = bytes.to_vec();
+    Ok(Meta::decode(&bytes))
 }
 
 /// Parses the MASK section, which maps byte keys to words. O(longest key).

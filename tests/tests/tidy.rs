@@ -59,10 +59,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ),
     ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
-    (
-        "pleach-conformance",
-        &["pleach-format", "pleach-builder", "pleach", "pleach-fsck", "pleach-kit"],
-    ),
+    ("pleach-conformance", &["pleach-format", "pleach-builder", "pleach", "pleach-fsck", "pleach-kit"]),
     ("pleach-tests", &["pleach-format", "pleach-builder", "pleach-input", "pleach", "pleach-kit"]),
     ("pleach-trust", &["pleach-format", "pleach-builder", "pleach", "pleach-tests"]),
 ];

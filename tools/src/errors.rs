@@ -40,7 +40,9 @@ pub fn refused(path: &Path, error: &FormatError) -> Failure {
     let code = match error {
         FormatError::Foreign => Code::Foreign,
         FormatError::Version { found, reads } if found < reads => Code::Older,
-        FormatError::Version { .. } | FormatError::Feature { .. } | FormatError::Section { .. } => Code::Newer,
+        FormatError::Version { .. } | FormatError::Feature { .. } | FormatError::Section { .. } => {
+            Code::Newer
+        }
         _ => Code::Damaged,
     };
     placed(code, Message::of(error), path)

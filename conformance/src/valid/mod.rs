@@ -48,6 +48,8 @@ const MORE: &[&str] = &[
     "generation",
     "text-plain",
     "dna-canonical",
+    "fast-4",
+    "timestamp",
 ];
 
 fn parted() -> (Vec<Plan>, Vec<Plan>) {

@@ -532,7 +532,8 @@ fn verify_column(
         let next = offset(index, place, rank)?;
         if next < to || next > place.shape.data_bytes {
             index.check_mapping().map_err(|source| Relation::damaged(index, tag.name(), source))?;
-            let (rule, offset) = ("offsets must ascend inside the column".into(), place.offset + rank * width);
+            let (rule, offset) =
+                ("offsets must ascend inside the column".into(), place.offset + rank * width);
             let source = FormatError::Corrupt { what: "column", offset, rule, found: next };
             return Err(Relation::damaged(index, tag.name(), source.into()));
         }
