@@ -18,7 +18,7 @@ fn refusals_are_those_of_the_document() {
     };
     let mut lines = text.lines();
     let is_head = |line: &&str| line.starts_with('|') && cells(line).iter().take(2).eq(["number", "name"]);
-    lines.find(|line| is_head(&line)).expect("a table of number and name");
+    lines.find(|line| is_head(line)).expect("a table of number and name");
     let rows: Vec<Vec<String>> = lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect();
     let documented: Vec<(&str, &str)> = rows.iter().map(|row| (&*row[0], &*row[1])).collect();
     let numbers: Vec<String> = Rule::ALL.iter().map(|rule| rule.number().to_string()).collect();

@@ -90,7 +90,7 @@ impl Base {
                 plan((KeyType::U32, ValueType::U32), pairs(1800, |at| at * 3, |at| at)).layout("lines")
             }
             Self::Empty => plan(u64s, Vec::new()),
-            Self::Short => plan(u64s, pairs(6, |at| 1 << 40 | at * 5 << 20 | at, |at| at)),
+            Self::Short => plan(u64s, pairs(6, |at| (1 << 40) | ((at * 5) << 20) | at, |at| at)),
             Self::Float => {
                 let floats = [-2.5, -0.0, 5e-324, 1.5, f64::MAX];
                 plan(
@@ -144,8 +144,9 @@ impl Base {
                 .logical("Hash64", "")
                 .approximate(),
             Self::Intervals => {
-                let tuples =
-                    (0..8u64).map(|at| (unsigned(at * 100), unsigned(at * 100 + 50 | at << 32))).collect();
+                let tuples = (0..8u64)
+                    .map(|at| (unsigned(at * 100), unsigned((at * 100 + 50) | (at << 32))))
+                    .collect();
                 plan((KeyType::U32, ValueType::U64), tuples)
                     .logical("", "record<last: u32, n: u32>")
                     .intervals()

@@ -1,7 +1,7 @@
 //! Faults that opening does not see: what a check of the whole file finds, one for each place where it looks.
 
 use super::bases::Base;
-use super::fault::{Fault, byte, byte_back, damaged, head, sealed};
+use super::fault::{Fault, Make, byte, byte_back, damaged, head, sealed};
 use super::frame::{ELEMENTS, FLAGS, PARAMETERS, SUMS_OFFSET};
 use pleach_format::checksum::{binding, crc32};
 use pleach_format::section::{Tag, entry_offset};
@@ -161,9 +161,8 @@ fn blocks() -> Vec<Fault> {
 }
 
 fn frame() -> Vec<Fault> {
-    let damaged = |name, base, about, make: Box<dyn Fn(&mut Vec<u8>)>| {
-        super::fault::damaged(Code::Header, name, base, about, make)
-    };
+    let damaged =
+        |name, base, about, make: Make| super::fault::damaged(Code::Header, name, base, about, make);
     let flag = |tag, flags| {
         Box::new(sealed(move |b: &mut Vec<u8>| {
             let at = entry_at(b, tag) + FLAGS;
@@ -518,9 +517,7 @@ fn spine() -> Vec<Fault> {
 }
 
 fn meta() -> Vec<Fault> {
-    let damaged = |name, base, about, make: Box<dyn Fn(&mut Vec<u8>)>| {
-        super::fault::damaged(Code::Meta, name, base, about, make)
-    };
+    let damaged = |name, base, about, make: Make| super::fault::damaged(Code::Meta, name, base, about, make);
     vec![
         damaged(
             "meta-length",

@@ -21,13 +21,16 @@ pub(super) enum Kind {
     Code(Code),
 }
 
+/// What is done to the bytes of a whole file.
+pub(super) type Make = Box<dyn Fn(&mut Vec<u8>)>;
+
 /// A broken file to be made.
 pub(super) struct Fault {
     name: &'static str,
     about: &'static str,
     pub(super) kind: Kind,
     pub(super) base: Base,
-    make: Box<dyn Fn(&mut Vec<u8>)>,
+    make: Make,
 }
 
 impl Fault {

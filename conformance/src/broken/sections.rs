@@ -1,7 +1,7 @@
 //! Faults of the sections, as far as opening sees them: rules 29 to 49.
 
 use super::bases::Base;
-use super::fault::{Fault, head, refused, sealed};
+use super::fault::{Fault, Make, head, refused, sealed};
 use super::frame::{ELEMENTS, LENGTH, PARAMETERS, hide};
 use crate::valid::with_record;
 use pleach_format::Rule;
@@ -176,9 +176,8 @@ fn line_shapes() -> Vec<Fault> {
 }
 
 fn spine() -> Vec<Fault> {
-    let refused = |name, about, make: Box<dyn Fn(&mut Vec<u8>)>| {
-        super::fault::refused(Rule::Spine, name, Base::Spine, about, make)
-    };
+    let refused =
+        |name, about, make: Make| super::fault::refused(Rule::Spine, name, Base::Spine, about, make);
     let spine = |at, width, number| Box::new(parameter(Tag::SPINE, at, width, number));
     vec![
         refused("spine-bytes", "Lines of 32 bytes.", spine(0, 4, 32)),
@@ -433,8 +432,7 @@ fn mask(at: usize, width: usize, number: u64) -> impl Fn(&mut Vec<u8>) + 'static
 }
 
 fn masks() -> Vec<Fault> {
-    let broken =
-        |name, base, about, make: Box<dyn Fn(&mut Vec<u8>)>| refused(Rule::Mask, name, base, about, make);
+    let broken = |name, base, about, make: Make| refused(Rule::Mask, name, base, about, make);
     let with_mask = again(|all| {
         all.push((Tag::MASK, true, vec![0; 32], 0, pleach_format::section::Parameters::NONE));
     });
@@ -493,8 +491,7 @@ fn masks() -> Vec<Fault> {
 }
 
 fn tails() -> Vec<Fault> {
-    let broken =
-        |name, base, about, make: Box<dyn Fn(&mut Vec<u8>)>| refused(Rule::Mask, name, base, about, make);
+    let broken = |name, base, about, make: Make| refused(Rule::Mask, name, base, about, make);
     vec![
         broken(
             "mask-bits",

@@ -105,7 +105,7 @@ fn masks() -> Vec<Plan> {
         Plan::new(
             "utf8-structures",
             u32s(KeyType::Utf8),
-            numbered((0..90).map(|at| phone(at))),
+            numbered((0..90).map(phone)),
             "Search structures above the words of texts.",
         )
         .layout("lines,spine,grid,fast:auto,harmonia:16:80,btree:8"),

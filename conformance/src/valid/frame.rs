@@ -3,7 +3,7 @@
 use super::cells::pairs;
 use crate::plan::Plan;
 use pleach_format::section::{Parameters, Tag};
-use pleach_format::version::{VERSION_MAJOR, VERSION_MINOR};
+use pleach_format::version::{self, VERSION_MAJOR, VERSION_MINOR};
 use pleach_format::{KeyType, ValueType};
 use pleach_kit::generate::mix;
 use pleach_kit::mutate::{contents, header, put, reseal_head};
@@ -74,7 +74,7 @@ pub(super) fn plans() -> Vec<Plan> {
         }),
     ];
     // Before 1.0 a reader opens only its own version.
-    if VERSION_MAJOR > 0 {
+    if version::reads(VERSION_MAJOR, VERSION_MINOR + 3) {
         all.push(
             plan("later-minor", "A later minor version: reserved bytes of the superblock are set.").change(
                 |mut bytes| {

@@ -355,7 +355,7 @@ fn records() -> Vec<Plan> {
         let blob = vec![at as u8; at as usize % 4];
         let mut value = (at * 1000 + 500).to_le_bytes().to_vec();
         value.extend((name.len() as u32).to_le_bytes());
-        value.push((at % 3 == 0).into());
+        value.push(at.is_multiple_of(3).into());
         value.extend(((name.len() + blob.len()) as u32).to_le_bytes());
         value.extend([name.as_bytes(), &blob].concat());
         (unsigned(at * 1000), Cell::Bytes(value))
