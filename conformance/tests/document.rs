@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-#[ignore = "spec/FORMAT.md does not have the list yet"]
 fn refusals_are_those_of_the_document() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/FORMAT.md");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
