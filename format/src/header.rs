@@ -267,6 +267,11 @@ impl Header {
         let (values, codes) = found.values(value_type, tuples)?;
         // Tails may have any size here; the mask specifies it.
         let tails = found.column(Tag::TAIL, tuples, None)?;
+        let has_no_values = value_type == ValueType::None && (values.is_some() || codes.is_some());
+        if tails.is_some() && !key_type.is_bytes() || has_no_values {
+            let rule = Rule::Column.broken("TAIL is for byte keys, VALS and CODE for values");
+            return Err(found.missing(rule));
+        }
         let (text, trie) = found.text(tuples)?;
         if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
             return Err(found.missing(

@@ -7,7 +7,6 @@ import { APPROXIMATE, HEAD_BYTES, Header } from './header.js';
 import {
   approximateOf,
   elementText,
-  isAlwaysApproximate,
   meaningOf,
   numberOfBytes,
   bytesOfNumber,
@@ -532,7 +531,7 @@ export function checkMask(header, mask) {
 export function checkApproximate(header, meta, meaning) {
   const isFlagged = (header.readerFeatures & APPROXIMATE) !== 0n;
   const says = approximateOf(meaning, meta.approximate, header.tuples) !== null;
-  if (isFlagged !== says || (meta.approximate !== '') !== says || (isAlwaysApproximate(meaning) && !says)) {
+  if (isFlagged !== says || (meta.approximate !== '') !== says) {
     throw new Refusal('approximate');
   }
 }

@@ -445,7 +445,9 @@ export class Search {
       const node = await this.trieNodeAt(number);
       path.push(node);
       const slice = sliceOf(query, node.prefix);
-      const child = node.children[node.slices.filter((one) => one <= slice).length];
+      // A node of pages has one child, whatever slots a forged one tells.
+      const slot = node.isRun ? 0 : node.slices.filter((one) => one <= slice).length;
+      const child = node.children[slot];
       if ('first' in child) {
         pages = child;
         break;
