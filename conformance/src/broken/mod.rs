@@ -4,6 +4,7 @@ mod bases;
 mod contents;
 mod fault;
 mod frame;
+mod halves;
 mod sections;
 mod structures;
 
@@ -57,6 +58,7 @@ fn parted() -> (Vec<Fault>, Vec<Fault>) {
     all.extend(sections::faults());
     all.extend(contents::faults());
     all.extend(structures::faults());
+    all.extend(halves::faults());
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     all.into_iter().partition(|fault| {
         let count = counts.entry(format!("{:?}", fault.kind)).or_default();
