@@ -64,8 +64,10 @@ pub enum Verdict {
     Damaged,
     /// The file is not a Pleach file.
     Foreign,
-    /// The file is intact as far as can be checked, but of another version or with unknown features.
+    /// The file is intact as far as can be checked, but of a newer version or with unknown features.
     Newer,
+    /// The file is intact as far as can be checked, but of an older version: it must be upgraded or built again.
+    Older,
 }
 
 /// A fault in a file.
@@ -348,7 +350,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 let finding = header_finding(&error);
                 add_finding(&self.sums, finding);
                 if !error.is_damage() && whole {
-                    return Ok(self.report(Verdict::Newer, None));
+                    let is_older = matches!(error, FormatError::Version { found, reads } if found < reads);
+                    let verdict = if is_older { Verdict::Older } else { Verdict::Newer };
+                    return Ok(self.report(verdict, None));
                 }
                 // The copies may still give access to the rest, so that all damage is reported.
                 let Some((repaired, header)) = through_copies(&head, &closing, self.bytes) else {

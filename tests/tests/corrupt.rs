@@ -798,7 +798,8 @@ fn newer_foreign_and_stumps_are_told_apart() {
     for (at, width, value) in others {
         let bytes = changed(at, width, value);
         let report = check_bytes(&bytes);
-        assert_eq!(report.verdict, Verdict::Newer, "byte {at}: {:?}", report.findings);
+        let wanted = if (at, value) == (16, major - 1) { Verdict::Older } else { Verdict::Newer };
+        assert_eq!(report.verdict, wanted, "byte {at}: {:?}", report.findings);
         let error = Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64).expect_err("newer");
         assert!(!error.is_damage(), "{error}");
         // The same bytes without right sums are damage, never a newer version.

@@ -43,6 +43,7 @@ pub enum Verdict {
     Damaged,
     Foreign,
     Newer,
+    Older,
 }
 
 impl Verdict {
@@ -52,6 +53,7 @@ impl Verdict {
             Self::Damaged => "damaged",
             Self::Foreign => "foreign",
             Self::Newer => "newer",
+            Self::Older => "older",
         }
     }
 }
@@ -110,6 +112,7 @@ impl<'a> Found<'a> {
             Some(FormatError::Foreign) => Verdict::Foreign,
             // Another version at the start and something else at the end: truncated, or damaged.
             Some(_) if !self.head.starts_with(&self.closing) => Verdict::Damaged,
+            Some(FormatError::Version { found, reads }) if found < reads => Verdict::Older,
             Some(_) => Verdict::Newer,
         }
     }

@@ -254,7 +254,7 @@ fn what_is_no_damage_is_8_with_a_code() {
     let mut newer = place.read("t.pleach");
     let last = newer.len() - 4096;
     for at in [0, last] {
-        newer[at + 18] = 99;
+        newer[at + 16] = 99;
         let sum = crc32(&newer[at..at + 4092]);
         newer[at + 4092..at + 4096].copy_from_slice(&sum.to_le_bytes());
     }
@@ -272,6 +272,8 @@ fn what_is_no_damage_is_8_with_a_code() {
     check("foreign", "foreign");
     check("long", "foreign");
     check("newer", "newer");
+    place.write("older", include_bytes!("../../tests/data/v0.13/one.pleach"));
+    check("older", "older");
     if fs::read(place.path("closed")).is_err() {
         check("closed", "permission");
     } else {

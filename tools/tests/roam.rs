@@ -362,7 +362,9 @@ impl Pair {
                 && replaced.as_ref().is_some_and(|output| {
                     name.to_string_lossy().starts_with(&format!("{}.g", output.display()))
                 });
-            ended == 0 && (is_output && !is_input || is_generation)
+            // Salvage writes what is whole of a damaged file, and says that it is damaged.
+            let is_done = ended == 0 || ended == 4 && words[0] == "fsck";
+            is_done && (is_output && !is_input || is_generation)
         };
         for (name, bytes) in &before {
             if after.get(name) != Some(bytes) && !may_change(name) {

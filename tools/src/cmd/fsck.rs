@@ -72,7 +72,7 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match report.verdict {
         Verdict::Clean => Ok(ExitStatus::Success),
         Verdict::Damaged => Ok(ExitStatus::Damage),
-        Verdict::Foreign | Verdict::Newer => Err(refused(path, &report)),
+        Verdict::Foreign | Verdict::Newer | Verdict::Older => Err(refused(path, &report)),
     }
 }
 
@@ -88,9 +88,13 @@ fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the first finding of a foreign or newer file as an error.
+/// Returns the first finding of a file that is foreign or of another version as an error.
 fn refused(path: &Path, report: &Report) -> Failure {
-    let code = if report.verdict == Verdict::Foreign { Code::Foreign } else { Code::Newer };
+    let code = match report.verdict {
+        Verdict::Older => Code::Older,
+        Verdict::Newer => Code::Newer,
+        Verdict::Foreign | Verdict::Clean | Verdict::Damaged => Code::Foreign,
+    };
     let first = report.findings.first();
     placed(
         code,
@@ -142,6 +146,7 @@ fn document(path: &Path, report: &Report, strays: &[PathBuf]) -> serde_json::Map
         Verdict::Damaged => "damaged",
         Verdict::Foreign => "foreign",
         Verdict::Newer => "newer",
+        Verdict::Older => "older",
     };
     let findings: Vec<Value> = report
         .findings

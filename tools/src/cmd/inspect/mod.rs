@@ -86,7 +86,7 @@ impl Found<'_> {
         match self.verdict() {
             Verdict::Whole => Ok(ExitStatus::Success),
             Verdict::Damaged => Ok(ExitStatus::Damage),
-            Verdict::Foreign | Verdict::Newer => {
+            Verdict::Foreign | Verdict::Newer | Verdict::Older => {
                 let foreign = FormatError::Foreign;
                 Err(errors::refused(self.path, self.problem.as_ref().unwrap_or(&foreign)))
             }
@@ -99,7 +99,9 @@ impl Found<'_> {
             return Ok(header);
         }
         match (self.verdict(), &self.problem) {
-            (Verdict::Foreign | Verdict::Newer, Some(problem)) => Err(errors::refused(self.path, problem)),
+            (Verdict::Foreign | Verdict::Newer | Verdict::Older, Some(problem)) => {
+                Err(errors::refused(self.path, problem))
+            }
             _ => {
                 let message = self.message().unwrap_or_else(|| Message::new("damaged"));
                 Err(errors::placed(Code::Damaged, message, self.path))
