@@ -17,6 +17,12 @@ pub const READER_FEATURES: u64 = APPROXIMATE;
 /// Features that a program must know that makes the next generation of a file. This version defines none.
 pub const WRITER_FEATURES: u64 = 0;
 
+/// Reports whether a minor version is later than those that this library knows: it may use reserved bytes.
+#[must_use]
+pub fn is_later(minor: u16) -> bool {
+    minor > VERSION_MINOR
+}
+
 /// Reports whether this library reads files of the given version.
 #[must_use]
 pub fn reads(major: u16, _minor: u16) -> bool {

@@ -8,7 +8,7 @@ use pleach_format::section::{
     entry_offset,
 };
 use pleach_format::superblock::Superblock;
-use pleach_format::version::VERSION_MINOR;
+use pleach_format::version::is_later;
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_format::{Header, offset_in};
 use std::io;
@@ -25,7 +25,7 @@ impl<R: ReadAt> Check<'_, R> {
     fn check_superblock(&self, header: &Header) {
         let block = &header.superblock;
         // A later minor version may use them.
-        if block.version_minor.get() <= VERSION_MINOR {
+        if !is_later(block.version_minor.get()) {
             let mark = block.reserved_mark.get().to_le_bytes();
             let reserved = [
                 (offset_in!(Superblock, reserved_mark), &mark[..]),
