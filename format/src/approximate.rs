@@ -2,7 +2,7 @@
 //!
 //! The build makes sure that different keys stay different. So every key that was built in is found, with its own
 //! tuples, but a key that was not may be found, too: one that has the same hash or the same beginning. The
-//! superblock has the feature [`APPROXIMATE`](crate::version::APPROXIMATE), which a reader must know.
+//! superblock has the feature [`APPROXIMATE`], which a reader must know.
 
 use crate::error::FormatError;
 use crate::header::Header;
