@@ -35,7 +35,8 @@ fn told(outcome: &Outcome) -> String {
 const SMALL: &[(&str, &str)] =
     &[("tuples", "tuples 2"), ("by grid 5", "rank 1"), ("name key", "none"), ("check", "clean")];
 /// Answers of a driver that is right about [`SMALL`].
-const RIGHT: &str = "case $line in open*) echo ok;; tuples) echo tuples 2;; by*) echo rank 1;; name*) echo none;; *) echo clean;; esac";
+const RIGHT: &str = "case $line in open*) echo ok;; tuples) echo tuples 2;; by*) echo rank 1;; \
+                     name*) echo none;; *) echo clean;; esac";
 
 #[test]
 fn right_answers_pass() {
@@ -65,7 +66,8 @@ fn higher_levels_are_refused_by_name() {
     assert!(ask(1, std::slice::from_ref(&high), above).is_right());
     assert!(!ask(2, std::slice::from_ref(&high), above).is_right(), "the file is of this level");
     assert!(!ask(1, &[high], "echo above 1 texts").is_right(), "the level is not above");
-    let parts = "case $line in open*) echo ok;; tuples) echo tuples 2;; by*) echo above 3 grid;; name*) echo above 2 META;; *) echo clean;; esac";
+    let parts = "case $line in open*) echo ok;; tuples) echo tuples 2;; by*) echo above 3 grid;; \
+                 name*) echo above 2 META;; *) echo clean;; esac";
     let outcome = ask(1, &[case("a", 1, None, None, SMALL)], parts);
     assert!(outcome.is_right(), "{outcome}");
     assert_eq!(outcome.above, 2);

@@ -267,20 +267,11 @@ impl Header {
         let (values, codes) = found.values(value_type, tuples)?;
         // Tails may have any size here; the mask specifies it.
         let tails = found.column(Tag::TAIL, tuples, None)?;
-        let has_no_values = value_type == ValueType::None && (values.is_some() || codes.is_some());
-        if tails.is_some() && !key_type.is_bytes() || has_no_values {
-            let rule = Rule::Column.broken("TAIL is for byte keys, VALS and CODE for values");
-            return Err(found.missing(rule));
-        }
+        found.fit(key_type, value_type)?;
         let (text, trie) = found.text(tuples)?;
         if text.is_some() && (!key_type.is_bytes() || tails.is_some() || keys.is_some()) {
             return Err(found.missing(
                 Rule::Text.broken("TEXT is for byte keys, and there is no TAIL or KEYS section beside it"),
-            ));
-        }
-        if value_type.is_bytes() && values.is_none() {
-            return Err(found.missing(
-                Rule::ValuesMissing.broken("there must be a VALS section for values of this type"),
             ));
         }
         let packed = found.shape(
@@ -322,26 +313,12 @@ impl Header {
                 })
             },
         )?;
-        let fast = found.shape(
-            Tag::FAST,
-            Rule::Fast.broken("parameters must be those of its tree"),
-            |stored, elements, bytes| {
-                let (geometry, form) = classic::section::load(&stored, elements)?;
-                let whole = match (Paged::new(geometry, form), geometry.tree()) {
-                    (Some(paged), _) => bytes >= Paged::bytes(paged.pages_at()),
-                    (None, Some(tree)) => bytes == tree.bytes(),
-                    (None, None) => false,
-                };
-                let fits = whole && elements == tuples && geometry.key_bytes as usize == word_bytes;
-                fits.then_some(FastShape { geometry, form, bytes })
-            },
-        )?;
+        let rule = Rule::Fast.broken("parameters must be those of its tree");
+        let fast = found.shape(Tag::FAST, rule, |stored, elements, bytes| {
+            fast_shape(&stored, elements, bytes)
+                .filter(|shape| elements == tuples && shape.geometry.key_bytes as usize == word_bytes)
+        })?;
         let mask = found.get(Tag::MASK).map(|(section, _)| section);
-        if key_type.is_bytes() != mask.is_some() {
-            return Err(found.missing(
-                Rule::MaskMissing.broken("there must be a MASK section for byte keys, and only for them"),
-            ));
-        }
         Ok(Self {
             superblock,
             mask,
@@ -455,6 +432,26 @@ impl Found<'_> {
 
     fn missing(&self, rule: Breach) -> FormatError {
         corrupt("section table", TABLE_OFFSET, rule, self.0.len() as u64)
+    }
+
+    /// Checks that there are the columns that keys and values of these types have, and no others.
+    fn fit(&self, key_type: KeyType, value_type: ValueType) -> Result<(), FormatError> {
+        let has = |tag| self.get(tag).is_some();
+        let has_no_values = value_type == ValueType::None && (has(Tag::VALUES) || has(Tag::CODES));
+        if has(Tag::TAIL) && !key_type.is_bytes() || has_no_values {
+            let rule = Rule::Column.broken("TAIL is for byte keys, VALS and CODE for values");
+            return Err(self.missing(rule));
+        }
+        if value_type.is_bytes() && !has(Tag::VALUES) {
+            let rule = "there must be a VALS section for values of this type";
+            return Err(self.missing(Rule::ValuesMissing.broken(rule)));
+        }
+        if key_type.is_bytes() != has(Tag::MASK) {
+            return Err(self.missing(
+                Rule::MaskMissing.broken("there must be a MASK section for byte keys, and only for them"),
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the layout of the tuple lines, what their words are if they are short, and their offset.
@@ -646,6 +643,17 @@ impl Found<'_> {
             None => Err(corrupt(tag.name(), at, rule, length)),
         }
     }
+}
+
+/// Returns the shape of a FAST tree; `None` if its section is not as long as that asks for.
+fn fast_shape(stored: &Parameters, elements: u64, bytes: u64) -> Option<FastShape> {
+    let (geometry, form) = classic::section::load(stored, elements)?;
+    let whole = match (Paged::new(geometry, form), geometry.tree()) {
+        (Some(paged), _) => bytes >= Paged::bytes(paged.pages_at()),
+        (None, Some(tree)) => bytes == tree.bytes(),
+        (None, None) => false,
+    };
+    whole.then_some(FastShape { geometry, form, bytes })
 }
 
 /// Returns the number of bits of all runs, for messages.

@@ -160,7 +160,8 @@ fn texts() -> Vec<Plan> {
             "text-odd",
             (KeyType::Bytes, ValueType::U32),
             numbered(odd),
-            "Keys by page with long common parts, zero bytes at their ends, equal keys over pages, and noise that is stored plain.",
+            "Keys by page with long common parts, zero bytes at their ends, equal keys over pages, and noise that is \
+             stored plain.",
         ),
         Plan::new(
             "text-plain",
