@@ -71,15 +71,30 @@ fn kept_generations_are_upgraded_and_stay_generations() {
     fs::write(kept_path(&path, 1), &first).expect("written");
     fs::write(&path, with_generation(second, 2, lineage)).expect("written");
     fs::write(kept_path(&path, 7), "notes").expect("written");
+    let stranger = old("u64_u64.pleach");
+    fs::write(kept_path(&path, 8), &stranger).expect("written");
+    let other_number = with_generation(old("u64_u32.pleach"), 3, lineage);
+    fs::write(kept_path(&path, 9), &other_number).expect("written");
     let done = upgrade(&path, &Silent).expect("upgraded");
     assert_eq!((done.generation, done.kept), (2, 1));
     let all = generations(&path).expect("listed");
     let states: Vec<_> = all.iter().map(|one| (one.number, one.state.clone())).collect();
     assert!(
-        matches!(&states[..], [(1, State::Kept), (7, State::Foreign(_)), (2, State::Current)]),
+        matches!(
+            &states[..],
+            [
+                (1, State::Kept),
+                (7 | 8 | 9, State::Foreign(_)),
+                (7 | 8 | 9, State::Foreign(_)),
+                (7 | 8 | 9, State::Foreign(_)),
+                (2, State::Current)
+            ]
+        ),
         "{states:?}"
     );
     assert_eq!(fs::read(kept_path(&path, 7)).expect("readable"), b"notes", "no generation");
+    assert!(fs::read(kept_path(&path, 8)).expect("readable") == stranger, "a file of another index");
+    assert!(fs::read(kept_path(&path, 9)).expect("readable") == other_number, "another generation");
 }
 
 #[test]

@@ -27,6 +27,13 @@ const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
 /// Memory given to the build of the new file, which sorts nothing.
 const BUILD_BYTES: u64 = 192 << 20;
 
+/// Reads superblock and section table, or what there is of them.
+fn read_head(file: &dyn StorageFile, bytes: u64, path: &Path) -> Result<Vec<u8>, BuildError> {
+    let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
+    file.read_exact_at(&mut head, 0).map_err(|error| BuildError::io("reading", path, error))?;
+    Ok(head)
+}
+
 /// An open base.
 pub(crate) struct Base {
     file: Box<dyn StorageFile>,
@@ -53,11 +60,7 @@ impl Base {
         path: &Path,
         salvage: bool,
     ) -> Result<Self, BuildError> {
-        let read = |buffer: &mut [u8], offset| {
-            file.read_exact_at(buffer, offset).map_err(|error| BuildError::io("reading", path, error))
-        };
-        let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
-        read(&mut head, 0)?;
+        let head = read_head(&*file, bytes, path)?;
         let mut header = Header::parse(&head, bytes);
         if let Ok(header) = &header {
             let unknown = header.superblock.writer_features.get() & !WRITER_FEATURES;
@@ -68,7 +71,8 @@ impl Base {
         }
         if header.is_err() && salvage && bytes >= FILE_BYTES_MIN {
             let mut closing = [0; CLOSING_BYTES];
-            read(&mut closing, bytes - CLOSING_BYTES as u64)?;
+            let read = file.read_exact_at(&mut closing, bytes - CLOSING_BYTES as u64);
+            read.map_err(|error| BuildError::io("reading", path, error))?;
             if let Some((_, copy)) = through_copies(&head, &closing, bytes) {
                 header = Ok(copy);
             }
@@ -81,8 +85,7 @@ impl Base {
     /// file does not have.
     pub(crate) fn older(storage: &dyn Storage, path: &Path) -> Result<Self, BuildError> {
         let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
-        let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
-        file.read_exact_at(&mut head, 0).map_err(|error| BuildError::io("reading", path, error))?;
+        let head = read_head(&*file, bytes, path)?;
         let header = upgraded(&head).and_then(|head| Header::parse(&head, bytes));
         let header = header.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
         Ok(Self { file, path: path.to_owned(), header, salvage: false, lost: Mutex::default() })

@@ -63,23 +63,29 @@ pub fn upgrade_with_storage(
     let watch = &Watch::new(observer);
     watch.check()?;
     let target = resolved(storage, target)?;
-    let current = version(storage, &target)?;
+    let current = superblock(storage, &target)?;
     let listed = numbers(storage, &target);
     let listed = listed.map_err(|error| BuildError::io("listing generations of", &target, error))?;
     let mut kept = 0;
     for number in listed {
         let path = kept_path(&target, number);
-        // Another file may have such a name: it stays.
+        // Another file may have such a name, also one of another index: it stays.
+        let is_kept = |block: &Superblock| {
+            version(block) == UPGRADED
+                && block.first_id() == current.first_id()
+                && block.generation.get() == number
+        };
         let is_file = matches!(storage.kind(&path), Ok(Kind::File { .. }));
-        if is_file && matches!(version(storage, &path), Ok(UPGRADED)) {
+        if is_file && superblock(storage, &path).is_ok_and(|block| is_kept(&block)) {
             replace(storage, &path, watch)?;
             kept += 1;
         }
     }
-    let (base, from) = if reads(current.0, current.1) {
+    let (major, minor) = version(&current);
+    let (base, from) = if reads(major, minor) {
         (Base::open(storage, &target, false)?, None)
     } else {
-        (replace(storage, &target, watch)?, Some(current))
+        (replace(storage, &target, watch)?, Some((major, minor)))
     };
     let block = base.header.superblock;
     Ok(Upgraded {
@@ -92,14 +98,16 @@ pub fn upgrade_with_storage(
     })
 }
 
-/// Returns the version in a superblock, whatever it is.
-fn version(storage: &dyn Storage, path: &Path) -> Result<(u16, u16), BuildError> {
+fn version(block: &Superblock) -> (u16, u16) {
+    (block.version_major.get(), block.version_minor.get())
+}
+
+/// Reads a superblock of any version.
+fn superblock(storage: &dyn Storage, path: &Path) -> Result<Superblock, BuildError> {
     let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
     let mut block = vec![0; bytes.min(SUPERBLOCK_BYTES as u64) as usize];
     file.read_exact_at(&mut block, 0).map_err(|error| BuildError::io("reading", path, error))?;
-    let block = Superblock::sealed(&block, 0);
-    let block = block.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
-    Ok((block.version_major.get(), block.version_minor.get()))
+    Superblock::sealed(&block, 0).map_err(|source| BuildError::Base { path: path.to_owned(), source })
 }
 
 /// Replaces a file by its copy in the form of this version.

@@ -127,6 +127,9 @@ export class LineCheck {
     const levels = header.spine?.shape.levels ?? [];
     this.levels = levels.map((level) => new LevelCursor(job, header, level));
     this.childLines = header.spine?.shape.childLines ?? Infinity;
+    // Place of the separator that `goToBorder` found.
+    this.borderLine = 0;
+    this.borderSlot = 0;
     /** The last word of the line before, the lowest part first. */
     this.before = new Uint32Array(4);
     this.next = 0;
@@ -279,42 +282,44 @@ export class LineCheck {
    * @param {number} firstLow
    */
   border(number, lastHigh, lastLow, firstHigh, firstLow) {
-    let child = Math.floor(number / this.childLines);
-    for (const cursor of this.levels) {
-      const { fanout } = cursor.level;
-      const line = Math.floor(child / fanout);
-      const slot = child - line * fanout;
-      if (slot + 1 === fanout) {
-        child = line;
-        continue;
-      }
-      cursor.go(line);
-      if (!cursor.parts(slot, lastHigh, lastLow, firstHigh, firstLow)) {
-        const [last, first] = [
-          [lastHigh, lastLow],
-          [firstHigh, firstLow],
-        ].map(([high, low]) => (BigInt(high) << 32n) | BigInt(low));
-        this.separator(cursor, line, slot, last, first);
-      }
-      return;
+    const cursor = this.goToBorder(number);
+    if (cursor && !cursor.parts(this.borderSlot, lastHigh, lastLow, firstHigh, firstLow)) {
+      const [last, first] = [
+        [lastHigh, lastLow],
+        [firstHigh, firstLow],
+      ].map(([high, low]) => (BigInt(high) << 32n) | BigInt(low));
+      this.separator(cursor, this.borderLine, this.borderSlot, last, first);
     }
   }
 
   /** @param {number} number @param {bigint} last @param {bigint} first */
   wideBorder(number, last, first) {
+    const cursor = this.goToBorder(number);
+    if (cursor) {
+      this.separator(cursor, this.borderLine, this.borderSlot, last, first);
+    }
+  }
+
+  /**
+   * Goes to the separator of the border behind a line, and keeps its place: an object for each line would be slow.
+   * @param {number} number
+   * @returns {LevelCursor | undefined}
+   */
+  goToBorder(number) {
     let child = Math.floor(number / this.childLines);
     for (const cursor of this.levels) {
       const { fanout } = cursor.level;
       const line = Math.floor(child / fanout);
       const slot = child - line * fanout;
-      if (slot + 1 === fanout) {
-        child = line;
-        continue;
+      if (slot + 1 < fanout) {
+        cursor.go(line);
+        this.borderLine = line;
+        this.borderSlot = slot;
+        return cursor;
       }
-      cursor.go(line);
-      this.separator(cursor, line, slot, last, first);
-      return;
+      child = line;
     }
+    return undefined;
   }
 
   /**
