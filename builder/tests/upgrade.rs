@@ -84,9 +84,9 @@ fn kept_generations_are_upgraded_and_stay_generations() {
             &states[..],
             [
                 (1, State::Kept),
-                (7 | 8 | 9, State::Foreign(_)),
-                (7 | 8 | 9, State::Foreign(_)),
-                (7 | 8 | 9, State::Foreign(_)),
+                (7, State::Foreign(_)),
+                (8, State::Foreign(_)),
+                (9, State::Foreign(_)),
                 (2, State::Current)
             ]
         ),

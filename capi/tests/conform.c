@@ -226,8 +226,13 @@ static void search(const char *request, const pleach_info *info, const char *wor
     uint64_t rank = 0, hits = 0, end = 0;
     uint8_t found[1] = {0};
     if (strcmp(request, "get") == 0) {
+        uint64_t lower = 0;
         if (pleach_rank(index_now, &keys, &rank, 1, found, 1, &hits) != PLEACH_OK) FAIL("get");
-        if (hits == 0) {
+        if (pleach_lower_bound(index_now, &keys, &lower, 1) != PLEACH_OK) FAIL("get");
+        if (pleach_upper_bound(index_now, &keys, &end, 1) != PLEACH_OK) FAIL("get");
+        /* In a file of intervals, whose values are records, a key inside one is found by the tuple before it. */
+        const int is_inside = hits == 1 && end == lower && rank + 1 == lower && info->fields > 0;
+        if (hits == 0 || is_inside) {
             printf("absent\n");
         } else {
             put_tuple(info, rank, 1, 0);

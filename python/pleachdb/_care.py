@@ -70,7 +70,7 @@ def upgrade(path: Path) -> None:
     Tuples, sections and generation stay. Every block is verified, and the file is replaced in one step. A file of
     this version stays as it is. Raises `DamagedError` for a damaged file, and for one of another version.
     """
-    _native.execute(["upgrade", "--", os.fspath(path)])
+    _native.execute(["pleach", "upgrade", "--quiet", "--", os.fspath(path)])
 
 
 def export(source: Any, path: Path, *, format: str | None = None, force: bool = False) -> None:

@@ -9,6 +9,7 @@ import textwrap
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import pleachdb as pl

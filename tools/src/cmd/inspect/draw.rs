@@ -61,7 +61,7 @@ impl Found<'_> {
         let builder = printable(builder.trim_end_matches('\0'));
         let version = (superblock.version_major.get(), superblock.version_minor.get());
         let id = hex(&superblock.file_id);
-        let _ = writeln!(text, "  format    {}.{} (development)", version.0, version.1);
+        let _ = writeln!(text, "  format    {}.{}", version.0, version.1);
         let _ = writeln!(
             text,
             "  keys      {key}{}{range}",
