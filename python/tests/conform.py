@@ -158,6 +158,9 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = driver.answer(line.rstrip("\n"))
+        except pl.DamagedError as error:
+            # An answer as good as any where the file has a fault, and wrong elsewhere.
+            answer = f"damaged {error}".replace("\n", " ")
         except Exception as error:  # noqa: BLE001
             answer = f"error {type(error).__name__}: {error}".replace("\n", " ")
         print(answer, flush=True)
