@@ -4,6 +4,7 @@ use crate::arrays::{ArrayStrings, is_strings, numbers, slice, stand_in_of};
 use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::convert::{self, misfit};
 use crate::fields::Fields;
+use crate::folders::Folders;
 use crate::guard::{Refused, guarded};
 use crate::kind::{Kind, Wanted};
 use crate::logical::{natural, natural_of};
@@ -29,20 +30,25 @@ pub(crate) struct Columns {
     /// Column of the operation in a table of changes.
     op: Option<usize>,
     nulls: (Nulls, NullCounts),
+    /// Number of the columns of the schema; those of the path follow.
+    own: usize,
+    folders: Folders,
 }
 
 impl Columns {
     pub(crate) fn choose(input: &str, schema: &ArrowSchema, options: &Asked) -> Result<Self, SourceError> {
-        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let (own, folders) = (names.len(), Folders::asked(input, &names, options)?);
+        names.extend(folders.names());
         let names = Names::Named(&names);
-        let held = |index: usize| {
-            let held = schema.field(index);
-            (held.data_type().to_string(), natural_of(held))
+        let held = |index: usize| match schema.fields().get(index) {
+            Some(held) => (held.data_type().to_string(), natural_of(held)),
+            None => ("texts of the path".to_owned(), natural(&DataType::Utf8)),
         };
         let choice = names.choose(input, options)?;
         let selection = Selection::new(input, names, choice, options, held)?;
         let nulls = (options.nulls.clone(), options.null_counts.clone());
-        Ok(Self { selection, op: names.choose_op(input, options)?, nulls })
+        Ok(Self { selection, op: names.choose_op(input, options)?, nulls, own, folders })
     }
 
     /// Returns the columns to read that hold texts or binary strings of varying length: see
@@ -56,9 +62,10 @@ impl Columns {
         columns
     }
 
-    /// Returns the columns to read, ascending.
+    /// Returns the columns of the schema to read, ascending.
     pub(crate) fn projection(&self) -> Vec<usize> {
         let mut columns: Vec<usize> = self.selection.wanted().map(|wanted| wanted.index).collect();
+        columns.retain(|&index| index < self.own);
         columns.extend(self.op);
         columns.sort_unstable();
         columns.dedup();
@@ -100,6 +107,7 @@ pub(crate) struct BatchSource {
     nulls: Nulls,
     null_counts: NullCounts,
     extent: Extent,
+    folders: Folders,
 }
 
 /// Measure of the progress in bytes.
@@ -121,8 +129,11 @@ impl BatchSource {
         extent: Extent,
     ) -> Self {
         let projection = columns.projection();
-        let at = |index: usize| {
-            if projected { projection.iter().position(|&column| column == index).unwrap_or(0) } else { index }
+        let own = columns.own;
+        let at = |index: usize| match index.checked_sub(own) {
+            _ if !projected => index,
+            Some(behind) => projection.len() + behind,
+            None => projection.iter().position(|&column| column == index).unwrap_or(0),
         };
         let empty: ArrayRef = Arc::new(arrow_array::NullArray::new(0));
         let lane = |wanted: Wanted| {
@@ -152,6 +163,7 @@ impl BatchSource {
             nulls,
             null_counts,
             extent,
+            folders: columns.folders,
         }
     }
 
@@ -170,17 +182,19 @@ impl BatchSource {
                 Some(Err(refused)) => return Err(refused.at(&self.input, format!("after row {}", self.rows))),
             }
         };
+        let mut columns = batch.columns().to_vec();
+        columns.extend(self.folders.arrays(batch.num_rows()));
         let keys = if self.nulls == Nulls::Skip { &Nulls::Skip } else { &Nulls::Error };
-        self.key.take(&batch, &[], keys, &self.input, self.rows)?;
+        self.key.take(&columns, &[], keys, &self.input, self.rows)?;
         self.ops = match self.op_at {
-            Some(at) => self.ops_of(&batch, at)?,
+            Some(at) => self.ops_of(&columns, at)?,
             None => Vec::new(),
         };
         let fields = self.fields.iter_mut().flat_map(|(_, lanes)| lanes);
         for lane in self.value.iter_mut().chain(fields) {
             let (ops, nulls) =
                 if lane.wanted.target.key { (&[][..], keys) } else { (&self.ops[..], &self.nulls) };
-            lane.take(&batch, ops, nulls, &self.input, self.rows)?;
+            lane.take(&columns, ops, nulls, &self.input, self.rows)?;
         }
         self.skips = None;
         if self.nulls == Nulls::Skip {
@@ -194,7 +208,7 @@ impl BatchSource {
     }
 
     /// Returns the operations of a batch.
-    fn ops_of(&self, batch: &RecordBatch, at: usize) -> Result<Vec<Op>, SourceError> {
+    fn ops_of(&self, batch: &[ArrayRef], at: usize) -> Result<Vec<Op>, SourceError> {
         let label = "column of operations";
         let (array, _) =
             column_of(batch, at, (label, Kind::Utf8), &[], &Nulls::Error, &self.input, self.rows)?;
@@ -215,7 +229,7 @@ impl Lane {
     /// Takes the column of a batch whose first row comes after `rows`.
     fn take(
         &mut self,
-        batch: &RecordBatch,
+        batch: &[ArrayRef],
         ops: &[Op],
         policy: &Nulls,
         input: &str,
@@ -284,7 +298,7 @@ impl Lane {
 /// `policy` deals with. A null where `ops` deletes is none, as its value has no meaning. A decoded dictionary of
 /// strings could be a thousand times as long. The first row of the batch comes after `rows`.
 fn column_of(
-    batch: &RecordBatch,
+    batch: &[ArrayRef],
     at: usize,
     (label, kind): (&str, Kind),
     ops: &[Op],
@@ -292,7 +306,7 @@ fn column_of(
     input: &str,
     rows: u64,
 ) -> Result<(ArrayRef, Option<NullBuffer>), SourceError> {
-    let Some(array) = batch.columns().get(at) else {
+    let Some(array) = batch.get(at) else {
         return Err(problem(input, label, "it is missing in some batches: the file is damaged"));
     };
     let refused = |error| Refused::arrow(error).at(input, label);

@@ -2,7 +2,9 @@
 
 use crate::content::{Content, MARK_BYTES, is_plain};
 use crate::format::{FORMATS, Format, Types, alternatives};
-use crate::problem::{caused, fault, problem, unreadable};
+use crate::packed::{Codec, unpacked};
+use crate::problem::{Fault, caused, fault, problem, unreadable};
+use crate::text::failed;
 use pleach_builder::SourceError;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -24,8 +26,20 @@ impl Body {
         }
     }
 
-    /// Returns `self`, unless its first bytes show a content other than `format`, if that has marks.
+    /// Returns the content of a stream that is compressed with `codec`.
+    pub(crate) fn unpacked(self, input: &str, codec: Codec) -> Result<Self, SourceError> {
+        let packed = self.into_stream().0;
+        let content = unpacked(codec, Vec::new(), packed).map_err(|error| failed(input, "", error))?;
+        Ok(Self::Stream(content))
+    }
+
+    /// Returns `self`, unless its first bytes show a content other than `format`, if that has marks. If they are
+    /// those of a compressed stream, returns its content.
     pub(crate) fn checked(self, input: &str, format: Format) -> Result<Self, SourceError> {
+        self.checked_at(input, format, false)
+    }
+
+    fn checked_at(self, input: &str, format: Format, was_packed: bool) -> Result<Self, SourceError> {
         if format.row().marks.is_empty() {
             return Ok(self);
         }
@@ -37,13 +51,16 @@ impl Body {
                 (read, Self::File(file, bytes))
             }
             Self::Stream(mut stream) => {
-                let read = fill(&mut *stream, &mut head).map_err(|error| unreadable(input, "", error))?;
+                let read = fill(&mut *stream, &mut head).map_err(|error| failed(input, "", error))?;
                 let first = io::Cursor::new(head[..read].to_vec());
                 (read, Self::Stream(Box::new(first.chain(stream))))
             }
         };
         let (head, wanted) = (&head[..bytes], Content::Table(format));
         match Content::from_head(head) {
+            Some(Content::Codec(codec)) if !was_packed => {
+                body.unpacked(input, codec)?.checked_at(input, format, true)
+            }
             Some(found) if found != wanted => {
                 let text = fault(format!("it is {}, not {}", found.name(), wanted.name()), found.advice());
                 Err(problem(input, "", text))
@@ -69,10 +86,14 @@ impl Body {
         match self {
             Self::File(file, bytes) => Ok((file, bytes)),
             Self::Stream(mut stream) => {
-                let failed = |error| caused(input, "", "cannot be copied to a temporary file", error);
-                let mut file = tempfile::tempfile().map_err(failed)?;
-                let bytes = io::copy(&mut stream, &mut file).map_err(failed)?;
-                file.rewind().map_err(failed)?;
+                let not_copied = |error: io::Error| match error.get_ref() {
+                    // A fault of a compressed stream.
+                    Some(inner) if inner.is::<Fault>() => failed(input, "", error),
+                    _ => caused(input, "", "cannot be copied to a temporary file", error),
+                };
+                let mut file = tempfile::tempfile().map_err(not_copied)?;
+                let bytes = io::copy(&mut stream, &mut file).map_err(not_copied)?;
+                file.rewind().map_err(not_copied)?;
                 Ok((file, bytes))
             }
         }

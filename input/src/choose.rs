@@ -136,7 +136,9 @@ fn converts(natural: &Natural, target: Kind) -> bool {
         // The digits of a decimal are not a float; a decimal with digits after the point becomes only itself.
         (from, to) if from == to => true,
         (_, to) if natural.scale.is_some_and(|scale| scale != 0 || to.is_float()) => false,
-        (Kind::Utf8 | Kind::Fixed(16), Kind::U128) => true,
+        // Numbers kept as text.
+        (Kind::Utf8, to) if !to.is_bytes() => true,
+        (Kind::Fixed(16), Kind::U128) => true,
         (Kind::Fixed(from), Kind::Fixed(to)) => from == to,
         (from, to) => from.is_bytes() == to.is_bytes(),
     }

@@ -1,6 +1,7 @@
 //! Recognition of files by their first bytes.
 
 use crate::format::{FORMATS, Format};
+use crate::packed::{CODECS, Codec};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +12,8 @@ pub(crate) const MARK_BYTES: usize = 12;
 /// Content of a file, identified by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Compressed; decompressed where text is read.
-    Gzip,
-    /// Compressed; decompressed where text is read.
-    Zstd,
+    /// Compressed; decompressed where it is read.
+    Codec(Codec),
     /// Compressed or packed in a way that is not read.
     Packed(&'static Packed),
     /// A table of a format that has marks.
@@ -31,26 +30,9 @@ pub(crate) struct Packed {
     advice: &'static str,
 }
 
-const GZIP: &[u8] = b"\x1f\x8b";
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const PLEACH: &[u8] = b"\x89PLEACH\r\n\x1a\n";
 
-static PACKED: [Packed; 5] = [
-    Packed {
-        marks: &[b"BZh\x001AY&SY", b"BZh\x00\x17\x72\x45\x38\x50\x90"],
-        name: "compressed with bzip2",
-        advice: "decompress it first, for example with bzip2 -d",
-    },
-    Packed {
-        marks: &[b"\xfd7zXZ\0"],
-        name: "compressed with xz",
-        advice: "decompress it first, for example with xz -d",
-    },
-    Packed {
-        marks: &[b"\x04\x22\x4d\x18"],
-        name: "compressed with lz4",
-        advice: "decompress it first, for example with lz4 -d",
-    },
+static PACKED: [Packed; 2] = [
     Packed {
         marks: &[b"\x1f\x9d"],
         name: "compressed with compress",
@@ -67,12 +49,13 @@ static PACKED: [Packed; 5] = [
 /// Returns the first bytes of each kind of content. [`matches`] distinguishes the marks of bzip2 and Parquet
 /// from text that begins in the same way.
 fn marks() -> impl Iterator<Item = (&'static [u8], Content)> {
-    let own = [(GZIP, Content::Gzip), (ZSTD, Content::Zstd), (PLEACH, Content::Pleach)];
+    let codecs =
+        CODECS.iter().flat_map(|row| row.marks.iter().map(|&mark| (mark, Content::Codec(row.codec))));
     let packed =
         PACKED.iter().flat_map(|row| row.marks.iter().map(move |&mark| (mark, Content::Packed(row))));
     let tables =
         FORMATS.iter().flat_map(|row| row.marks.iter().map(|&mark| (mark, Content::Table(row.format))));
-    own.into_iter().chain(packed).chain(tables)
+    std::iter::once((PLEACH, Content::Pleach)).chain(codecs).chain(packed).chain(tables)
 }
 
 /// Byte order marks: that of UTF-8, and those of text in wider units.
@@ -92,7 +75,7 @@ impl Content {
     /// a mark.
     pub(crate) fn from_head(head: &[u8]) -> Option<Self> {
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] = head {
-            return Some(Self::Zstd);
+            return Some(Self::Codec(Codec::Zstd));
         }
         let is = |mark: &[u8]| head.len() >= mark.len() && matches(head, mark);
         marks().find(|(mark, _)| is(mark)).map(|(_, content)| content)
@@ -110,27 +93,25 @@ impl Content {
         Self::from_head(&head)
     }
 
-    /// Returns true if the content is compressed and must be decompressed first.
+    /// Returns true if the content is compressed.
     pub(crate) fn is_packed(self) -> bool {
-        matches!(self, Self::Gzip | Self::Zstd | Self::Packed(_))
+        matches!(self, Self::Codec(_) | Self::Packed(_))
     }
 
     /// Returns the description of the content, for a sentence.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::Gzip => "compressed with gzip",
-            Self::Zstd => "compressed with zstd",
-            Self::Packed(row) => row.name,
-            Self::Table(format) => format.row().noun,
-            Self::Pleach => "a Pleach file",
+            Self::Codec(codec) => format!("compressed with {}", codec.row().name),
+            Self::Packed(row) => row.name.to_owned(),
+            Self::Table(format) => format.row().noun.to_owned(),
+            Self::Pleach => "a Pleach file".to_owned(),
         }
     }
 
     /// Returns the advice for content that cannot be read as it is.
     pub(crate) fn advice(self) -> String {
         match self {
-            Self::Gzip => "decompress it first, for example with gzip -d".to_owned(),
-            Self::Zstd => "decompress it first, for example with zstd -d".to_owned(),
+            Self::Codec(codec) => format!("decompress it first, for example with {} -d", codec.row().name),
             Self::Packed(row) => row.advice.to_owned(),
             Self::Table(format) => format!("give --format {}", format.row().name),
             Self::Pleach => "export it first, for example with pleach export -o t.csv".to_owned(),
@@ -144,9 +125,9 @@ impl Content {
 pub fn looks_like(path: &Path) -> Option<(String, String)> {
     let content = Content::from_path(path)?;
     let noun = content.name();
-    let noun = noun.strip_prefix("compressed with ").unwrap_or(noun);
+    let noun = noun.strip_prefix("compressed with ").unwrap_or(&noun);
     let advice = match content {
-        Content::Gzip | Content::Zstd => "give the --format of its content, such as csv".to_owned(),
+        Content::Codec(_) => "give the --format of its content, such as csv".to_owned(),
         content => content.advice(),
     };
     Some((format!("it looks like {noun}"), advice))
@@ -184,7 +165,7 @@ mod tests {
             }
             assert!(head.len() <= MARK_BYTES);
         }
-        assert_eq!(Content::from_head(b"\x5a\x2a\x4d\x18"), Some(Content::Zstd));
+        assert_eq!(Content::from_head(b"\x5a\x2a\x4d\x18"), Some(Content::Codec(Codec::Zstd)));
         for text in [&b"PAR1,v\n"[..], b"BZh,v\n", b"PKG,v", b"P", b"BZh1\n", b"id,v", b"", b"Z\n"] {
             assert_eq!(Content::from_head(text), None);
         }

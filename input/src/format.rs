@@ -3,6 +3,7 @@
 //! Whatever lists formats is made from [`FORMATS`]: the names and help texts of the command line, messages,
 //! and recognition by extension and by content. A test compares the table in `docs/INPUT.md` with it.
 
+use crate::packed::{CODECS, Codec};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -178,17 +179,23 @@ const _: () = {
     }
 };
 
-/// Extensions of compressed files.
-const PACKED: [&str; 10] = ["gz", "gzip", "zst", "zstd", "bz2", "xz", "lz4", "z", "zip", "bgz"];
+/// Extensions of compressed files and archives that are not read.
+const NOT_READ: [&str; 2] = ["z", "zip"];
 
 /// Returns the extension of a path in lower case.
 fn extension(path: &Path) -> Option<String> {
     path.extension()?.to_str().map(str::to_ascii_lowercase)
 }
 
+/// Returns the codec for the extension of `path`.
+pub(crate) fn codec_of_name(path: &Path) -> Option<Codec> {
+    let last = extension(path)?;
+    CODECS.iter().find(|row| row.extensions.contains(&last.as_str())).map(|row| row.codec)
+}
+
 /// Returns true if the extension of `path` is that of a compressed file.
 pub(crate) fn is_packed_name(path: &Path) -> bool {
-    extension(path).is_some_and(|last| PACKED.contains(&last.as_str()))
+    codec_of_name(path).is_some() || extension(path).is_some_and(|last| NOT_READ.contains(&last.as_str()))
 }
 
 impl Format {

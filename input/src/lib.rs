@@ -16,12 +16,14 @@
 //! format.rs     the list of formats           content.rs    recognition by first bytes
 //! options.rs    what is requested             names.rs      which columns are read
 //! table.rs      several inputs as one         open.rs       one input: its format and reader
-//! body.rs       a file or a stream            text.rs       decompression and line ends
+//! body.rs       a file or a stream            text.rs       text and its line ends
 //! csv/          CSV, TSV                      arrow.rs      Arrow IPC (messages.rs: lengths)
 //! npy/, raw.rs  NumPy, raw tuples             parquet.rs    Parquet (pages.rs: lengths)
 //! records.rs    what npy and raw share        batches.rs    what Arrow and Parquet share
 //! selection.rs  types of the columns          convert.rs    numbers, exactly or not at all
-//! nulls.rs      what becomes of nulls             interval.rs   where intervals end
+//! nulls.rs      what becomes of nulls         interval.rs   where intervals end
+//! paths.rs      folders and patterns          folders.rs    columns of a path
+//! packed.rs     decompression, beside the reader
 //! ```
 
 mod arrays;
@@ -36,6 +38,7 @@ mod convert;
 mod csv;
 mod fields;
 mod flat;
+mod folders;
 mod format;
 mod guard;
 mod interval;
@@ -47,10 +50,12 @@ mod npy;
 mod nulls;
 mod open;
 mod options;
+mod packed;
 mod pages;
 mod parquet;
 mod parse;
 mod parts;
+mod paths;
 mod problem;
 mod raw;
 mod records;
@@ -65,6 +70,7 @@ pub use format::{FORMATS, Format, FormatRow, Types, alternatives};
 pub use logical::{extension_metadata, extension_of, is_text_in_arrow, logical_text, logical_type};
 pub use nulls::{NullCounts, Nulls};
 pub use options::{Header, InputOptions, Interval};
+pub use paths::expanded;
 pub use table::{open, open_batches, open_stream};
 
 /// The programs of the README, compiled.

@@ -146,13 +146,7 @@ impl Names<'_> {
         match wish.parse::<usize>() {
             Ok(index) if index < self.len() => Ok(index),
             _ => {
-                let text = match of_path(input, wish) {
-                    Some(folder) => fault(
-                        format!("no column {wish:?}; the path has it ({folder}), but paths are not read"),
-                        "write it into the files as a column, or choose another column",
-                    ),
-                    None => fault(format!("no column {wish:?}"), self.list()),
-                };
+                let text = fault(format!("no column {wish:?}"), self.list());
                 Err(problem(input, "", text))
             }
         }
@@ -420,14 +414,15 @@ impl Names<'_> {
     /// Returns true if a column was requested by a name that exists here; in a table of changes, the column
     /// of operations. A number may also be meant as a name.
     pub(crate) fn is_asked(self, options: &InputOptions) -> bool {
+        Self::wishes(options).any(|name| name.parse::<usize>().is_err() && self.has(name))
+    }
+
+    /// Returns all texts that may be names of requested columns; in a table of changes, of the operations.
+    pub(crate) fn wishes(options: &InputOptions) -> impl Iterator<Item = &str> {
         let wishes = if options.changes { [&options.op, &None] } else { [&options.key, &options.value] };
         let end = options.interval.as_ref().and_then(|interval| interval.end.as_ref());
-        wishes
-            .into_iter()
-            .flatten()
-            .chain(end)
-            .flat_map(|wish| wish.split(',').map(str::trim).chain([wish.as_str()]))
-            .any(|name| name.parse::<usize>().is_err() && self.has(name))
+        let wishes = wishes.into_iter().flatten().chain(end);
+        wishes.flat_map(|wish| wish.split(',').map(str::trim).chain([wish.as_str()]))
     }
 }
 
@@ -441,12 +436,6 @@ fn shown(names: &[String]) -> String {
 /// Returns true if it is the name of a field whose column had no name.
 fn is_numbered(name: &str) -> bool {
     name.strip_prefix('c').is_some_and(|digits| digits.parse::<usize>().is_ok())
-}
-
-/// Returns the folder of a path that gives the value of a column: `year=2024`.
-fn of_path<'a>(input: &'a str, column: &str) -> Option<&'a str> {
-    let is_it = |part: &&str| part.strip_prefix(column).is_some_and(|rest| rest.starts_with('='));
-    input.split('/').find(is_it)
 }
 
 /// Finds the columns of an input with names, after a first one with names.

@@ -2,30 +2,21 @@
 
 use crate::body::Body;
 use crate::content::{Content, looks_like};
-use crate::format::{FORMATS, Format, Types, alternatives, is_packed_name};
+use crate::format::{FORMATS, Format, Types, alternatives, codec_of_name, is_packed_name};
 use crate::guard::guarded;
 use crate::names::Asked;
+use crate::packed::Codec;
 use crate::problem::{fault, problem, unreadable};
 use crate::{arrow, csv, npy, parquet, raw};
 use pleach_builder::{Source, SourceError};
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 /// Opens one named input; returns its length, too, if it is a regular file.
 pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
     let input = path.display().to_string();
-    let file = File::open(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound && input.contains(['*', '?', '[']) {
-            let text = "no such file: leave out the quotes, so that the shell expands the pattern";
-            return problem(&input, "", text);
-        }
-        unreadable(&input, "", error)
-    })?;
+    let file = File::open(path).map_err(|error| unreadable(&input, "", error))?;
     let metadata = file.metadata().map_err(|error| unreadable(&input, "", error))?;
-    if metadata.is_dir() {
-        return Err(problem(&input, "", "is a folder: name the files in it"));
-    }
     let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
         let known = FORMATS.iter().filter(|row| row.types != Types::Required);
         let known: Vec<String> = known.map(|row| format!(".{}", row.extensions[0])).collect();
@@ -36,18 +27,22 @@ pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>
         };
         problem(&input, "", fault)
     })?;
-    // Raw tuples may begin with any bytes, but a name with the extension of a compressed file is no accident.
-    if format == Format::Raw
-        && is_packed_name(path)
-        && let Some(content) = Content::from_path(path).filter(|content| content.is_packed())
-    {
-        return Err(problem(&input, "", fault(format!("it is {}", content.name()), content.advice())));
-    }
-    let (body, bytes) = if metadata.is_file() {
+    let (mut body, bytes) = if metadata.is_file() {
         (Body::File(file, metadata.len()), Some(metadata.len()))
     } else {
         (Body::Stream(Box::new(file)), None)
     };
+    // Raw tuples may begin with any bytes, and brotli has no mark, but the extension of a compressed file is no
+    // accident.
+    if let Some(content) = Content::from_path(path).filter(|_| format == Format::Raw && is_packed_name(path))
+    {
+        let Content::Codec(codec) = content else {
+            return Err(problem(&input, "", fault(format!("it is {}", content.name()), content.advice())));
+        };
+        body = body.unpacked(&input, codec)?;
+    } else if codec_of_name(path) == Some(Codec::Brotli) {
+        body = body.unpacked(&input, Codec::Brotli)?;
+    }
     Ok((open_body(&input, body, format, options)?, bytes))
 }
 

@@ -194,7 +194,8 @@ fn ratio(codec: Compression) -> Result<u64, &'static str> {
         Compression::LZ4 | Compression::LZ4_RAW => 256,
         Compression::GZIP(_) => 1040,
         Compression::ZSTD(_) => 32 << 10,
-        Compression::BROTLI(_) => return Err("Brotli"),
+        // A copy in a few bits may have 16 MiB.
+        Compression::BROTLI(_) => 4 << 20,
         Compression::LZO => return Err("LZO"),
     })
 }

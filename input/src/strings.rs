@@ -1,8 +1,8 @@
 //! Conversion of byte strings of an input to those of a column: checked, copied, never trimmed or cut.
 //!
 //! Texts become bytes, and bytes become texts if they are valid UTF-8; `bytesN` takes only strings of N
-//! bytes. A `u128` comes from the digits of a text or from 16 bytes, most significant first, the form of
-//! uuids and hashes.
+//! bytes. Numbers come from the digits of a text, and a `u128` also from 16 bytes, most significant first, the
+//! form of uuids and hashes.
 
 use crate::kind::{Kind, Target};
 use crate::parse::{Shown, TextProblem, parse, trim};
@@ -82,11 +82,11 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
             }
             Ok(())
         }
-        Column::U32(words) if valid && target.form.is_some() => {
+        Column::U32(words) if valid => {
             words.push(parse(string, target).map_err(StringProblem::NotANumber)? as u32);
             Ok(())
         }
-        Column::U64(words) if valid && target.form.is_some() => {
+        Column::U64(words) if valid => {
             words.push(parse(string, target).map_err(StringProblem::NotANumber)? as u64);
             Ok(())
         }

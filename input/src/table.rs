@@ -11,6 +11,7 @@ use crate::names::Asked;
 use crate::nulls::Nulls;
 use crate::open::{open_body, open_path};
 use crate::options::InputOptions;
+use crate::paths::expanded;
 use crate::problem::{fault, problem};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -28,7 +29,8 @@ const ROW: &str = "@row";
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// Opens `inputs`, to be read one after the other; `-` is standard input. Reads headers, but no data.
+/// Opens `inputs`, to be read one after the other; `-` is standard input, and folders and patterns stand for the
+/// files in them ([`expanded`]). Reads headers, but no data.
 ///
 /// # Errors
 /// [`SourceError`] if an input cannot be opened or is not of its format, a column is missing or its type
@@ -36,7 +38,7 @@ const STANDARD_INPUT: &str = "standard input";
 pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
     let mut table = Table::new(options)?;
     let mut standard_input = false;
-    for path in inputs {
+    for path in &expanded(inputs)? {
         if path.as_os_str() == "-" {
             if standard_input {
                 return Err(problem(STANDARD_INPUT, "", "it can be read only once: name it once"));

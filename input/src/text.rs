@@ -2,8 +2,8 @@
 //!
 //! [`open`] is used for all text: tables, changes and lists of keys, from files, pipes and standard input:
 //!
-//! * Input compressed with gzip or zstd, in one or several parts, is decompressed as it is read, whatever its
-//!   name. Other compression and binary files are refused with the name of their format.
+//! * Compressed input, in one or several parts, is decompressed as it is read, whatever its name
+//!   ([`crate::packed`]). Archives and binary files are refused with the name of their format.
 //! * A byte order mark is dropped, UTF-16 is refused.
 //! * If the first line ends in a carriage return alone, as old Macs and Excel write it, so do all lines, and
 //!   the reader returns line feeds instead. Carriage returns and line feeds inside quotes are kept. A line
@@ -11,18 +11,16 @@
 //!   caller refuses it ([`RETURN`]).
 
 use crate::content::{BYTE_ORDERS, Content, may_be_more};
+use crate::packed::{Codec, unpacked};
 use crate::problem::{Fault, fault, problem, unreadable};
-use flate2::bufread::MultiGzDecoder;
 use pleach_builder::SourceError;
-use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Message for a carriage return that is neither a line end nor in quotes.
 pub const RETURN: &str = "carriage return without a line feed: use the same line end in all rows";
 
-/// Bytes of compressed data read at a time.
-const PACKED_BYTES: usize = 128 << 10;
 /// Bytes read at a time in search of the first line end.
 const HEAD_BYTES: usize = 64 << 10;
 /// If no line has ended within this number of bytes, carriage returns are not line ends.
@@ -39,17 +37,10 @@ pub enum Use {
     Lines,
 }
 
-/// State of the bytes from which a text is read.
-#[derive(Debug, Default)]
-struct Below {
-    taken: AtomicU64,
-    failed: AtomicBool,
-}
-
-/// The bytes from which a text is read, counted. This separates their errors from those of the decompression.
+/// The bytes from which a text is read, counted.
 struct Counted {
     stream: Box<dyn Read + Send>,
-    below: Arc<Below>,
+    taken: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
@@ -57,14 +48,11 @@ impl Read for Counted {
         loop {
             match self.stream.read(out) {
                 Ok(bytes) => {
-                    self.below.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+                    self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
                     return Ok(bytes);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.below.failed.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -79,8 +67,8 @@ pub struct TextReader {
     at_end: bool,
     /// An error after bytes that are returned first.
     error: Option<io::Error>,
-    below: Arc<Below>,
-    packed: Option<Content>,
+    taken: Arc<AtomicU64>,
+    is_packed: bool,
     /// Lines end in carriage returns alone.
     returns: bool,
     quotes: bool,
@@ -95,27 +83,27 @@ pub struct TextReader {
 /// # Errors
 /// [`SourceError`] if the stream cannot be read, its compression is not supported, or it is not text.
 pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<TextReader, SourceError> {
-    let below = Arc::new(Below::default());
-    let rest = Box::new(Counted { stream, below: Arc::clone(&below) });
+    let taken = Arc::new(AtomicU64::new(0));
+    let rest = Box::new(Counted { stream, taken: Arc::clone(&taken) });
     let mut reader = TextReader {
         head: Vec::new(),
         used: 0,
         rest,
         at_end: false,
         error: None,
-        below,
-        packed: None,
+        taken,
+        is_packed: false,
         returns: false,
         quotes: text == Use::Csv,
         quoted: false,
     };
     reader.start(|head| !may_be_more(head)).map_err(|error| failed(input, "", error))?;
-    if let Some(content @ (Content::Gzip | Content::Zstd)) = Content::from_head(&reader.head) {
-        reader.unpack(content).map_err(|error| failed(input, "", error))?;
+    if let Some(Content::Codec(codec)) = Content::from_head(&reader.head) {
+        reader.unpack(codec).map_err(|error| failed(input, "", error))?;
         reader.start(|head| !may_be_more(head)).map_err(|error| failed(input, "", error))?;
     }
     if let Some(content) = Content::from_head(&reader.head) {
-        let twice = if reader.packed.is_some() && content.is_packed() { " a second time" } else { "" };
+        let twice = if reader.is_packed && content.is_packed() { " a second time" } else { "" };
         let advice = match text {
             Use::Lines if !content.is_packed() => "give text with one key per line".to_owned(),
             _ => content.advice(),
@@ -139,7 +127,7 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
         // A carriage return at the very end.
         None => reader.at_end && reader.head.ends_with(b"\r") && !open_quote(&reader.head[start..], quotes),
     };
-    if reader.packed.is_some() && reader.head.get(257..262) == Some(b"ustar") {
+    if reader.is_packed && reader.head.get(257..262) == Some(b"ustar") {
         return Err(problem(input, "", "it is a compressed tar archive, not text: unpack it first"));
     }
     Ok(reader)
@@ -172,61 +160,39 @@ impl TextReader {
                 Ok(bytes) => self.at_end = bytes == 0,
                 // The bytes before the error are a head, if a short one.
                 Err(error) if length > 0 => {
-                    self.error = Some(self.explained(error));
+                    self.error = Some(error);
                     return Ok(());
                 }
-                Err(error) => return Err(self.explained(error)),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
     /// Inserts a decoder between the text and its bytes.
-    fn unpack(&mut self, content: Content) -> io::Result<()> {
+    fn unpack(&mut self, codec: Codec) -> io::Result<()> {
+        let head = std::mem::take(&mut self.head);
+        let mut rest = std::mem::replace(&mut self.rest, Box::new(io::empty()));
         if let Some(error) = self.error.take() {
-            return Err(error);
+            // The decoder meets the error behind the bytes that came before it.
+            rest = Box::new(Failing(Some(error)));
         }
-        let head = Cursor::new(std::mem::take(&mut self.head));
-        let rest = std::mem::replace(&mut self.rest, Box::new(io::empty()));
-        let bytes: BufReader<Chain<_, _>> = BufReader::with_capacity(PACKED_BYTES, head.chain(rest));
-        self.rest = match content {
-            Content::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(bytes)?),
-            _ => Box::new(MultiGzDecoder::new(bytes)),
-        };
+        self.rest = unpacked(codec, head, rest)?;
         self.at_end = false;
-        self.packed = Some(content);
+        self.is_packed = true;
         Ok(())
     }
 
     /// Returns the number of bytes read so far, before decompression; at the end, all of them.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.below.taken.load(Ordering::Relaxed)
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Returns true if the text is decompressed, and so longer than the bytes read.
     #[must_use]
     pub fn is_packed(&self) -> bool {
-        self.packed.is_some()
-    }
-
-    /// Words an error of a decoder as ours; returns an error of the system unchanged.
-    fn explained(&self, error: io::Error) -> io::Error {
-        let Some(content) = self.packed.filter(|_| !self.below.failed.load(Ordering::Relaxed)) else {
-            return error;
-        };
-        let name = if content == Content::Zstd { "zstd" } else { "gzip" };
-        let text = match error.kind() {
-            ErrorKind::UnexpectedEof => {
-                fault(format!("its {name} stream is truncated"), "get the complete file")
-            }
-            _ if error.to_string().contains("too much memory") => fault(
-                format!("its {name} stream needs more than 128 MiB"),
-                format!("decompress it first, for example with {name} -d --long=31"),
-            ),
-            _ => fault(format!("its {name} stream is damaged"), "get it again"),
-        };
-        io::Error::other(text)
+        self.is_packed
     }
 
     /// Reads until `out` is full or the text ends. Returns the number of bytes read, and whether the text
@@ -260,6 +226,15 @@ impl TextReader {
     }
 }
 
+/// A stream that only fails.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _out: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 impl Read for TextReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let head = &self.head[self.used..];
@@ -276,7 +251,7 @@ impl Read for TextReader {
         } else if self.at_end || out.is_empty() {
             0
         } else {
-            let bytes = self.rest.read(out).map_err(|error| self.explained(error))?;
+            let bytes = self.rest.read(out)?;
             self.at_end = bytes == 0;
             bytes
         };

@@ -9,7 +9,7 @@ use arrow_array::{
     TimestampMicrosecondArray, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema as ArrowSchema};
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_builder::storage::MemoryStorage;
@@ -855,6 +855,7 @@ fn parquet_codecs() {
         Compression::LZ4,
         Compression::LZ4_RAW,
         Compression::ZSTD(ZstdLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
     ] {
         let bytes = parquet_bytes(&table, compression);
         assert_eq!(file("t.parquet", &bytes, &plain()).expect("reads").keys, numbers, "{compression}");
@@ -1500,7 +1501,14 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["a"]),
             Some(KeyType::U64),
-            format!("column \"k\": wrong type: Utf8 can become u128, bytesN, bytes or utf8, not u64: {held}"),
+            "row 1, column \"k\": not a whole number: \"a\": correct it, or choose another column or --key-type"
+                .to_owned(),
+        ),
+        (
+            texts(vec!["7", "-1"]),
+            Some(KeyType::U32),
+            "row 2, column \"k\": \"-1\" does not fit u32 (0 to 4294967295): choose another type with --key-type"
+                .to_owned(),
         ),
         (
             strings(vec![b"a"]),
@@ -1817,7 +1825,10 @@ fn inputs_that_cannot_be_opened() {
     };
     assert_eq!(text(&path("no.csv"), &plain()), "F/no.csv: cannot be read: No such file or directory");
     fs::create_dir(path("d.csv")).expect("makes a folder");
-    assert_eq!(text(&path("d.csv"), &plain()), "F/d.csv: is a folder: name the files in it");
+    assert_eq!(
+        text(&path("d.csv"), &plain()),
+        "F/d.csv: the folder holds no files: name the files, or another folder"
+    );
     let unknown = save(folder.path(), "t.xlsx", b"");
     assert_eq!(
         text(&unknown, &plain()),

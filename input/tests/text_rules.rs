@@ -21,6 +21,44 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("writes")
 }
 
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).expect("writes");
+    encoder.finish().expect("ends")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder =
+        lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).expect("starts");
+    encoder.write_all(bytes).expect("writes");
+    encoder.finish().expect("ends")
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).expect("writes");
+    encoder.finish().expect("ends")
+}
+
+fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    brotli::BrotliCompress(&mut &bytes[..], &mut out, &brotli::enc::BrotliEncoderParams::default())
+        .expect("writes");
+    out
+}
+
+/// A codec: its name, the extension of its files, and how bytes are compressed.
+type Codec = (&'static str, &'static str, fn(&[u8]) -> Vec<u8>);
+
+const CODECS: [Codec; 6] = [
+    ("gzip", "gz", gzip),
+    ("zstd", "zst", zstd),
+    ("bzip2", "bz2", bzip2),
+    ("xz", "xz", xz),
+    ("lz4", "lz4", lz4),
+    ("brotli", "br", brotli),
+];
+
 /// Packed in two pieces, cut in the middle of a line.
 fn twice(bytes: &[u8], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (one, two) = bytes.split_at(bytes.len() / 2);
@@ -123,13 +161,24 @@ const RULES: &[Rule] = &[
         Err("it is compressed with gzip a second time, not text: decompress it first"),
     ),
     ("gzip of zstd", |text| gzip(&zstd(text.as_bytes())), Err("it is compressed with zstd a second time")),
+    ("bzip2", |text| bzip2(text.as_bytes()), Ok(())),
+    ("bzip2 in two streams", |text| twice(text.as_bytes(), bzip2), Ok(())),
+    ("xz", |text| xz(text.as_bytes()), Ok(())),
+    ("xz in two streams", |text| twice(text.as_bytes(), xz), Ok(())),
+    ("lz4", |text| lz4(text.as_bytes()), Ok(())),
+    ("lz4 in two frames", |text| twice(text.as_bytes(), lz4), Ok(())),
     (
-        "bzip2",
-        |_| b"BZh91AY&SY\x12\x34".to_vec(),
-        Err("it is compressed with bzip2, not text: decompress it first"),
+        "lz4 with a frame to skip between",
+        |text| {
+            let (one, two) = text.as_bytes().split_at(9);
+            [&lz4(one)[..], b"\x5a\x2a\x4d\x18\x03\0\0\0abc", &lz4(two)].concat()
+        },
+        Ok(()),
     ),
-    ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("it is compressed with xz")),
-    ("lz4", |_| b"\x04\x22\x4d\x18\x64\x40".to_vec(), Err("it is compressed with lz4")),
+    ("bzip2 without its end", |_| b"BZh91AY&SY\x12\x34".to_vec(), Err("its bzip2 stream is ")),
+    ("xz without its end", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("its xz stream is ")),
+    ("lz4 without its end", |_| b"\x04\x22\x4d\x18\x64\x40".to_vec(), Err("its lz4 stream is ")),
+    ("xz of zstd", |text| xz(&zstd(text.as_bytes())), Err("it is compressed with zstd a second time")),
     ("ZIP", |_| b"PK\x03\x04\x14\0".to_vec(), Err("it is a ZIP archive")),
     ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("it is a Parquet file, not text")),
     ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("it is an Arrow IPC file, not text")),
@@ -391,5 +440,101 @@ proptest! {
         let (one, two) = text.as_bytes().split_at(cut);
         prop_assert_eq!(&plain, &of([gzip(one), gzip(two)].concat()));
         prop_assert_eq!(&plain, &of([zstd(one), zstd(two)].concat()));
+    }
+}
+
+/// Text that is longer than all buffers: pieces of the decoder, reads of the parser.
+fn long() -> String {
+    let mut text = String::from("id,v\n");
+    for row in 0..400_000 {
+        text += &format!("{row},{}\n", row * 7 % 1000);
+    }
+    text
+}
+
+#[test]
+fn compressed_files_of_all_codecs_are_read_by_their_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = long();
+    for (name, extension, pack) in CODECS {
+        let path = save(folder.path(), &format!("t.csv.{extension}"), &pack(text.as_bytes()));
+        let rows = read(open(std::slice::from_ref(&path), &InputOptions::default())).expect(name);
+        assert_eq!(rows.len(), 400_000, "{name}");
+        assert_eq!(rows[399_999], (399_999, 399_999 * 7 % 1000, None), "{name}");
+    }
+}
+
+#[test]
+fn a_compressed_stream_that_is_cut_off_is_never_a_short_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "id,v\n1,10\n2,20\n3,30\n".repeat(1).into_bytes();
+    for (name, extension, pack) in CODECS {
+        let whole = pack(&text);
+        for length in 1..whole.len() {
+            let path = save(folder.path(), &format!("t.csv.{extension}"), &whole[..length]);
+            let error = read(open(std::slice::from_ref(&path), &InputOptions::default()));
+            let error = error.expect_err(&format!("{name} of {length} bytes of {}", whole.len()));
+            // The first bytes may not tell that it is compressed.
+            assert!(length < 12 || error.contains(&format!("its {name} stream is ")), "{length}: {error}");
+            assert!(length < 12 || error.contains("byte "), "{name} {length}: {error}");
+        }
+        // One byte too many, and each byte changed: an error or the same rows.
+        let rows = vec![(1, 10, None), (2, 20, None), (3, 30, None)];
+        let more = [&whole[..], b"x"].concat();
+        let path = save(folder.path(), &format!("t.csv.{extension}"), &more);
+        match read(open(std::slice::from_ref(&path), &InputOptions::default())) {
+            Ok(found) => assert_eq!(found, rows, "{name} and a byte"),
+            Err(error) => assert!(error.contains(&format!("its {name} stream is ")), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_long_compressed_text_that_is_damaged_is_an_error_at_the_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = long();
+    for (name, extension, pack) in CODECS {
+        let mut whole = pack(text.as_bytes());
+        let length = whole.len();
+        let cut = save(folder.path(), &format!("t.csv.{extension}"), &whole[..length / 2]);
+        let error = read(open(std::slice::from_ref(&cut), &InputOptions::default())).expect_err(name);
+        let after = format!("its {name} stream is truncated after byte ");
+        let at: usize = error
+            .split(&after)
+            .nth(1)
+            .expect(&error)
+            .split(':')
+            .next()
+            .expect("one")
+            .parse()
+            .expect("a number");
+        assert!(at <= length / 2 && at + (1 << 20) > length / 2, "{error}");
+        assert!(error.contains("after row "), "{error}");
+        // Brotli has no sum.
+        if name != "brotli" {
+            whole[length / 2] ^= 0x55;
+            let path = save(folder.path(), &format!("t.csv.{extension}"), &whole);
+            let error = read(open(std::slice::from_ref(&path), &InputOptions::default())).expect_err(name);
+            assert!(error.contains(&format!("its {name} stream is ")), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn tables_of_other_formats_may_be_compressed_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let raw: Vec<u8> = (0..100_u64).flat_map(|n| [n, n * 2]).flat_map(u64::to_le_bytes).collect();
+    let options = InputOptions { raw: Some((KeyType::U64, ValueType::U64)), ..InputOptions::default() };
+    let mut npy = b"\x93NUMPY\x01\0\x76\0".to_vec();
+    let head = "{'descr': '<u8', 'fortran_order': False, 'shape': (100, 2), }";
+    npy.extend(format!("{head:<117}\n").as_bytes());
+    npy.extend(&raw);
+    for (name, extension, pack) in CODECS {
+        for (format, bytes, options) in [("raw", &raw, &options), ("npy", &npy, &InputOptions::default())] {
+            let path = save(folder.path(), &format!("t.{format}.{extension}"), &pack(bytes));
+            let rows = read(open(std::slice::from_ref(&path), options));
+            let rows = rows.unwrap_or_else(|error| panic!("{name} {format}: {error}"));
+            assert_eq!((rows.len(), rows[99]), (100, (99, 198, None)), "{name} {format}");
+        }
     }
 }

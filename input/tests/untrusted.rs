@@ -443,7 +443,6 @@ fn features_that_are_not_read_are_named() {
     let null = "it is null: leave such rows out with --nulls skip, fill values in with \
      --nulls default=V, or choose another column";
     let rows: Vec<(&str, Format, Vec<u8>, &InputOptions, String)> = vec![
-        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is compressed with Brotli, {advice}")),
         ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is compressed with LZO, {advice}")),
         (
             "encryption",

@@ -94,6 +94,15 @@ pub enum Command {
     /// Check every byte of a file
     #[command(long_about = help::FSCK, after_help = help::FSCK_EXAMPLES)]
     Fsck(FsckArgs),
+    /// Print tuples drawn by chance, in key order
+    #[command(long_about = help::SAMPLE, after_help = help::SAMPLE_EXAMPLES)]
+    Sample(SampleArgs),
+    /// Show how keys and values of a file are spread
+    #[command(long_about = help::STATS, after_help = help::STATS_EXAMPLES)]
+    Stats(StatsArgs),
+    /// Print the tuples in which two files differ
+    #[command(long_about = help::DIFF, after_help = help::DIFF_EXAMPLES)]
+    Diff(DiffArgs),
     /// Write a file's tuples as CSV, TSV, Parquet or Arrow
     #[command(long_about = help::EXPORT, after_help = help::EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -470,6 +479,12 @@ pub struct GetArgs {
     /// Print KEY and the tuple whose key is nearest to KEY, of two the lower; keys must be numbers
     #[arg(long, conflicts_with = "all")]
     pub nearest: bool,
+    /// Print only the number of keys that are there; with --all, of their tuples
+    #[arg(long, conflicts_with_all = ["rank", "missing", "exists"])]
+    pub count: bool,
+    /// Print each KEY with true if it is there, or false, without reading values
+    #[arg(long, conflicts_with_all = ["all", "rank", "missing", "floor", "ceiling", "nearest"])]
+    pub exists: bool,
     /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
@@ -545,12 +560,48 @@ pub struct RangeArgs {
     pub explain: bool,
 }
 
+/// Arguments of `sample`.
+#[derive(Clone, Debug, Args)]
+pub struct SampleArgs {
+    /// File to read
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Number of tuples, such as 1000 or 2^20; all if the file has no more
+    #[arg(value_name = "N", value_parser = parse::count)]
+    pub tuples: u64,
+    /// Number that decides which tuples are drawn
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `stats`.
+#[derive(Clone, Debug, Args)]
+pub struct StatsArgs {
+    /// File to read
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Arguments of `diff`.
+#[derive(Clone, Debug, Args)]
+pub struct DiffArgs {
+    /// File before
+    #[arg(value_name = "A")]
+    pub left: PathBuf,
+    /// File after, of the same types
+    #[arg(value_name = "B")]
+    pub right: PathBuf,
+    /// Print only the numbers of tuples that were added, removed and changed
+    #[arg(long)]
+    pub count: bool,
+}
+
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
 pub struct InspectArgs {
-    /// File to show
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files to show, one after the other
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Show page N (0-based, root first), decoded: a line of the spine with its base, shift and codes, a page of a
     /// FAST tree with its record, or a node of a B+tree
     #[arg(long, value_name = "N", conflicts_with = "line")]
@@ -569,9 +620,9 @@ pub struct InspectArgs {
 /// Arguments of `fsck`.
 #[derive(Clone, Debug, Args)]
 pub struct FsckArgs {
-    /// File to check
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files to check, one after the other
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Also write all undamaged tuples to the file OUT, and report the lost keys; FILE is not changed
     #[arg(long, value_name = "OUT")]
     pub salvage: Option<PathBuf>,

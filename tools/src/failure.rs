@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum ExitStatus {
     /// All went well: 0.
     Success,
-    /// A key of `get` is missing: 1.
+    /// A key of `get` is missing, or `diff` found differences: 1.
     Missing,
     /// `fsck` or `inspect` found damage: 4.
     Damage,
@@ -35,6 +35,36 @@ impl ExitStatus {
             Self::Missing => 1,
             Self::Damage => 4,
         }
+    }
+}
+
+/// Runs a command for each of several files. A failure of one file does not hide the others: it is told, and the last
+/// one is the result. Damage of any file is the result of all.
+pub fn of_each<T>(
+    files: &[T],
+    mut run: impl FnMut(&T) -> Result<ExitStatus, Failure>,
+) -> Result<ExitStatus, Failure> {
+    let (mut status, mut failed) = (ExitStatus::Success, None::<Failure>);
+    for file in files {
+        let tell = |failure: &Failure| failure.line().iter().for_each(|line| say(line));
+        match run(file) {
+            Ok(found) if found != ExitStatus::Success => status = found,
+            Ok(_) => {}
+            Err(failure @ (Failure::Interrupted | Failure::ClosedPipe)) => return Err(failure),
+            Err(failure) => {
+                if let Some(before) = failed.replace(failure) {
+                    tell(&before);
+                }
+            }
+        }
+    }
+    match failed {
+        Some(failure) if status != ExitStatus::Success && failure.code() != status.code() => {
+            failure.line().iter().for_each(|line| say(line));
+            Ok(status)
+        }
+        Some(failure) => Err(failure),
+        None => Ok(status),
     }
 }
 

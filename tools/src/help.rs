@@ -10,7 +10,7 @@ one published file; a new generation replaces the old one in a single step.
 
 Standard output carries data only. An error is one line on standard error.
 
-Exit codes: 0 done; 1 a key of `get` is missing; 2 invalid arguments; 4 a Pleach file is damaged, \
+Exit codes: 0 done; 1 a key of `get` is missing, or `diff` found differences; 2 invalid arguments; 4 a Pleach file is damaged, \
 in any command; 8 any other failure; 130 interrupted.
 
 With --json an error is one object on standard error: schema, code, exit, what, where, advice and \
@@ -38,8 +38,10 @@ The first column is the key and the second the value, unless --key and --value n
 `--value @row` stores the row number instead. Text columns are read as u64 unless --key-type and \
 --value-type specify other types: types are never guessed. Parquet, Arrow and NumPy columns keep \
 their own type. Texts are utf8. Bytes of one length N are bytesN, of any length bytes; in a text \
-table they are the bytes of the field, or \\x and hexadecimal digits. CSV and TSV may be \
-compressed with gzip or zstd.
+table they are the bytes of the field, or \\x and hexadecimal digits. Input may be compressed with \
+gzip, zstd, bzip2, xz, lz4 or brotli. A folder stands for the files in it, and a pattern in quotes, such \
+as 'year=*/part-*.csv', for the files that match it; a folder named year=2024 gives its files a \
+column year.
 
 The first of several inputs determines the columns; the others must have columns with the same \
 names. A first line of text that could be data is refused, unless --header or --no-header \
@@ -89,6 +91,8 @@ Examples:
       in batches of about a millisecond
   pleach get users.pleach 17 --rank             position in key order
   pleach get prices.pleach --floor 2024-05-01   the last price up to that day
+  pleach get users.pleach --keys wanted.txt --count
+      how many of them are there
   pleach get users.pleach 17 --json             {\"key\":\"17\",\"value\":\"3\"}";
 
 pub const RANGE: &str = "\
@@ -139,6 +143,40 @@ Examples:
   pleach fsck users.pleach
   pleach fsck users.pleach --quiet && echo clean
   pleach fsck users.pleach --json | jq '.findings[].code'";
+
+pub const SAMPLE: &str = "\
+Prints N tuples of a file, drawn by chance without repetition, in key order. The same seed draws the \
+same ranks of a file. It reads only these tuples, so it takes as long as N look-ups.";
+
+pub const SAMPLE_EXAMPLES: &str = "\
+Examples:
+  pleach sample users.pleach 20
+  pleach sample users.pleach 1000 --seed 7 | cut -f1 > keys.txt";
+
+pub const STATS: &str = "\
+Reads all tuples of a file and shows how they are spread: different keys and duplicates, gaps and bits of \
+numbers, lengths and common beginnings of texts, and a histogram of keys and values each.
+
+Numbers are put into 16 ranges of equal width between the smallest and the largest, texts and bytes \
+into ranges of their lengths.";
+
+pub const STATS_EXAMPLES: &str = "\
+Examples:
+  pleach stats users.pleach
+  pleach stats users.pleach --json | jq .keys";
+
+pub const DIFF: &str = "\
+Prints the tuples in which two files of the same types differ, in key order: -<TAB>KEY<TAB>VALUE for a \
+tuple that only A has, +<TAB>KEY<TAB>VALUE for one that only B has. A tuple with another value has \
+both lines, and counts as changed. The order of the values of a key is not compared.
+
+Exit codes: 0 no difference; 1 differences; others as for every command.";
+
+pub const DIFF_EXAMPLES: &str = "\
+Examples:
+  pleach diff users.pleach.g1 users.pleach      what the last rebuild changed
+  pleach diff old.pleach new.pleach --count
+  pleach diff old.pleach new.pleach --quiet > /dev/null && echo same";
 
 pub const EXPORT: &str = "\
 Writes the tuples of a file as a table, in key order, with the column names and types of the \

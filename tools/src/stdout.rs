@@ -1,6 +1,6 @@
 //! Standard output: data in one piece, documents, and answers through a buffer.
 
-use crate::failure::Failure;
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -17,6 +17,18 @@ pub fn print_json(document: Map<String, Value>) -> Result<(), Failure> {
     let mut text = json::line(document);
     text.push('\n');
     print(text.as_bytes())
+}
+
+/// Prints the number of tuples or keys that a command found: a line, or a document.
+pub fn print_count(command: &str, count: u64, is_json: bool) -> Result<ExitStatus, Failure> {
+    if is_json {
+        let mut document = json::document(&format!("{command}-count"));
+        document.insert("count".to_owned(), json::int(count));
+        print_json(document)?;
+    } else {
+        print(format!("{count}\n").as_bytes())?;
+    }
+    Ok(ExitStatus::Success)
 }
 
 /// Standard output with a buffer that is written in large pieces.

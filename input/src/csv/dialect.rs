@@ -32,6 +32,12 @@ impl Record {
         &self.bytes[start..self.ends[index]]
     }
 
+    /// Adds a field.
+    pub(crate) fn push(&mut self, field: &[u8]) {
+        self.bytes.extend_from_slice(field);
+        self.ends.push(self.bytes.len());
+    }
+
     pub(crate) fn is_blank(&self) -> bool {
         self.ends.len() == 1 && self.bytes.is_empty() && !self.quoted
     }

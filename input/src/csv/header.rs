@@ -4,6 +4,7 @@
 use super::dialect::unescape;
 use super::rows::Text;
 use crate::fields::Fields;
+use crate::folders::Folders;
 use crate::kind::{Kind, Target, Wanted};
 use crate::names::{Asked, Choice, First, Names};
 use crate::options::Header;
@@ -19,15 +20,18 @@ impl Text {
         (0..self.fields).map(|index| header_name(&self.input, self.row.field(index), tabs)).collect()
     }
 
-    /// Returns the columns of an input whose header is in the first input.
-    pub(super) fn inherit<'a>(
+    /// Returns the names of the columns of an input whose header is in the first input. `None` if there are none.
+    pub(super) fn inherit(
         &self,
         first: &First,
         tabs: bool,
-        names: &'a mut Vec<String>,
-    ) -> Result<Names<'a>, SourceError> {
-        let Some(there) = &first.names else { return Ok(Names::Numbered(self.fields)) };
-        if self.fields != there.len() {
+        asked: &Asked,
+    ) -> Result<Option<Vec<String>>, SourceError> {
+        let Some(there) = &first.names else { return Ok(None) };
+        // Columns of the path follow those of the header.
+        let (own, behind) = there.split_at(self.fields.min(there.len()));
+        let folders = Folders::asked(&self.input, own, asked)?;
+        if self.fields != own.len() || !folders.names().eq(behind.iter().cloned()) {
             let text = format!(
                 "it has {} fields, but the header of {} has {}",
                 self.fields,
@@ -36,13 +40,12 @@ impl Text {
             );
             return Err(problem(&self.input, "row 1", fault(text, "give parts of one table")));
         }
-        if self.header(tabs).is_ok_and(|here| here == *there) {
+        if self.header(tabs).is_ok_and(|here| here == *own) {
             let text =
                 fault(format!("it repeats the header of {}", first.input), "give --header, without =first");
             return Err(problem(&self.input, "first line", text));
         }
-        names.clone_from(there);
-        Ok(Names::Named(names))
+        Ok(Some(own.to_vec()))
     }
 
     /// Chooses among the columns.
@@ -126,17 +129,22 @@ impl Text {
             return index < self.row.ends.len() && Op::from_name(self.row.field(index)).is_some();
         }
         let mut plain = Vec::new();
-        columns.iter().all(|&(index, target)| {
-            let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
-            let mut column = if target.kind.is_bytes() {
-                Column::Bytes(Strings::default())
-            } else {
-                Column::with_width(16)
-            };
-            index < self.row.ends.len()
-                && !is_text
-                && self.take(&Wanted { index, target, label: String::new() }, &mut plain, &mut column).is_ok()
-        })
+        // A column of the path says nothing about the line.
+        let mut own = columns.iter().filter(|(index, _)| *index < self.fields).peekable();
+        own.peek().is_some()
+            && own.all(|&(index, target)| {
+                let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
+                let mut column = if target.kind.is_bytes() {
+                    Column::Bytes(Strings::default())
+                } else {
+                    Column::with_width(16)
+                };
+                index < self.row.ends.len()
+                    && !is_text
+                    && self
+                        .take(&Wanted { index, target, label: String::new() }, &mut plain, &mut column)
+                        .is_ok()
+            })
     }
 
     /// Returns the first line for messages.

@@ -22,6 +22,7 @@ mod header;
 mod rows;
 
 use crate::body::Body;
+use crate::folders::Folders;
 use crate::interval::starts;
 use crate::kind::{Target, Wanted};
 use crate::names::{Asked, Names};
@@ -66,17 +67,24 @@ pub(crate) fn open(
         return Err(problem(input, "", fault(format!("it is empty, but {wanted} expected"), "")));
     }
     text.fields = text.row.ends.len();
-    let mut names = Vec::new();
     let first = options.first().filter(|_| options.header == Header::First && !options.no_header);
-    let columns = if options.no_header {
-        Names::Numbered(text.fields)
-    } else if let Some(first) = first {
-        text.inherit(first, tabs, &mut names)?
-    } else {
-        text.start += length;
-        names = text.header(tabs)?;
-        Names::Named(&names)
+    let names = match first {
+        _ if options.no_header => None,
+        Some(first) => text.inherit(first, tabs, options)?,
+        None => {
+            text.start += length;
+            Some(text.header(tabs)?)
+        }
     };
+    let names = match names {
+        Some(mut names) => {
+            text.folders = Folders::asked(input, &names, options)?;
+            names.extend(text.folders.names());
+            Some(names)
+        }
+        None => None,
+    };
+    let columns = names.as_ref().map_or(Names::Numbered(text.fields), |names| Names::Named(names));
     text.take_columns(columns, options)?;
     // The header is not a row.
     text.nulls = options.nulls.clone();

@@ -4,6 +4,7 @@ use super::dialect::{Dialect, Record, Unread, unescape};
 use super::fast::{Nothing, Plan, fast_rows};
 use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::fields::Fields;
+use crate::folders::Folders;
 use crate::kind::Wanted;
 use crate::nulls::{self, NullCounts, Nulls, is_empty_null};
 use crate::parse::{parse, trim};
@@ -50,6 +51,8 @@ pub(super) struct Text {
     pub(super) row: Record,
     /// Buffer for a string without its escapes.
     pub(super) plain: Vec<u8>,
+    /// Columns of the path, which follow the fields of a row.
+    pub(super) folders: Folders,
 }
 
 impl Text {
@@ -84,6 +87,7 @@ impl Text {
             rows: 0,
             row: Record::default(),
             plain: Vec::new(),
+            folders: Folders::default(),
         }
     }
 
@@ -183,6 +187,9 @@ impl Text {
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
             let place = format!("row {}", self.rows + 1);
             return Err(problem(&self.input, place, fault(text, "give every row the same number")));
+        }
+        for text in self.folders.texts() {
+            self.row.push(text.as_bytes());
         }
         let columns = || self.record.iter().flat_map(|record| &record.columns);
         let is_lacking = |wanted: &Wanted| (wanted.target.key || !valueless) && self.is_null(wanted);
@@ -338,7 +345,7 @@ impl Source for Text {
         prepare(chunk, &self.schema, self.record.as_ref().and_then(Fields::first_part));
         let tuples_max = self.record.as_ref().map_or(tuples_max, |record| record.tuples_max(tuples_max));
         self.kept.clear();
-        let slow = self.op.is_some() || self.record.is_some();
+        let slow = self.op.is_some() || self.record.is_some() || !self.folders.is_empty();
         let held = |record: &Option<Fields>| record.as_ref().map_or(0, Fields::held_bytes);
         while chunk.len() < tuples_max && held_bytes(chunk) + held(&self.record) < CHUNK_BYTES {
             if self.start == self.end && !self.ended {

@@ -49,6 +49,9 @@ pub struct Out {
     /// folder]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
+    /// Print only the number of tuples
+    #[arg(long, conflicts_with = "output")]
+    pub count: bool,
     /// Combine files of hashes or prefixes, although equal keys may stand for different ones
     #[arg(long)]
     pub approximate: bool,
@@ -66,6 +69,9 @@ pub struct SelectArgs {
     /// Condition on key, value, rank and the fields of a record
     #[arg(long = "where", value_name = "EXPR", allow_hyphen_values = true)]
     pub condition: String,
+    /// Stop after N lines
+    #[arg(long, value_name = "N", conflicts_with_all = ["output", "count"])]
+    pub limit: Option<u64>,
     #[command(flatten)]
     pub out: Out,
 }

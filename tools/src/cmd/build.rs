@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    // Folders and patterns become the files in them, so that each is checked.
+    let inputs = pleach_input::expanded(&args.inputs).map_err(|error| source_failure(&error))?;
+    let args = &BuildArgs { inputs, ..args.clone() };
     check(args)?;
     let inputs = output::inputs(args.inputs.iter().map(PathBuf::as_path));
     output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
@@ -110,8 +113,8 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the format of an input: the given one, or that of its extension. `None` for a folder, which opening
-/// it reports. `accepts` selects the formats that the failure lists.
+/// Returns the format of an input: the given one, or that of its extension. `None` for a folder, whose files
+/// opening examines. `accepts` selects the formats that the failure lists.
 pub(super) fn input_format(
     path: &Path,
     given: Option<Format>,

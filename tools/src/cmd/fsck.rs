@@ -21,7 +21,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let path = &args.file;
+    if args.salvage.is_some() && args.files.len() > 1 {
+        let message = Message::new("several files are saved to one").at("--salvage");
+        return Err(Failure::usage(message.advise("run it for one FILE at a time")));
+    }
+    failure::of_each(&args.files, |path| check(path, args, global))
+}
+
+/// Checks one file.
+fn check(path: &Path, args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if let Some(out) = &args.salvage
         && salvage::is_same(path, out)
     {
@@ -29,7 +37,7 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
         return Err(Failure::usage(message.more("fsck never writes FILE").advise("name another OUT")));
     }
     if let Some(out) = &args.salvage {
-        output::check(out, &Rules::index(vec![path.clone()], args.force))?;
+        output::check(out, &Rules::index(vec![path.to_owned()], args.force))?;
     }
     let progress = Progress::new(global);
     let watch = |done: u64, total: u64| {
@@ -51,7 +59,7 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let saved = wanted.map(|out| {
         // Salvaging opens the file again by its name: this report is not about another file.
         unchanged(&file, path)?;
-        let saved = salvage::save(args, out, global)?;
+        let saved = salvage::save(path, args, out, global)?;
         unchanged(&file, path).map(|()| saved)
     });
     if global.json {

@@ -10,20 +10,23 @@ use crate::cli::{GetArgs, Global, Verify};
 use crate::cmd::tune;
 use crate::device::{self, BATCH, OnDevice};
 use crate::errors;
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{Device, FromText};
-use crate::render::text::{Text, put_meant, put_meant_json};
+use crate::render::text::{Text, counted, put_meant, put_meant_json, shown};
 use crate::search;
-use crate::stdout::Output;
+use crate::stdout::{self, Output};
 use pleach::{Choice, Costs, Datum, Index, Key, Near, Request, Strategy, Typed, Value};
 use pleach_format::logical::Form;
+use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 
 /// Maximum number of keys for which each touched block is verified by default.
 const TOUCHED_KEYS_MAX: u64 = 100_000;
+/// Number of missing keys that a person is told.
+const MISSING_SHOWN: usize = 5;
 /// Minimum size of a batch that is searched on all threads.
 const PARALLEL: usize = 1 << 15;
 
@@ -79,8 +82,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     answers.is_interval = is_interval;
     if is_any {
         answers.any(&Any::new(&index, &args.file, record.as_ref(), &meant))?;
-        answers.output.flush()?;
-        return Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success });
+        return answers.finish(global);
     }
     match &args.keys {
         None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))
@@ -100,8 +102,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
             }
         }
     }
-    answers.output.flush()?;
-    Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success })
+    answers.finish(global)
 }
 
 /// Chooses the search for the number of keys, or for a full batch of a file.
@@ -181,7 +182,11 @@ struct Answers<'a> {
     json: bool,
     /// Text after the tab for a missing key; a JSON string under `--json`.
     missing_text: Option<Vec<u8>>,
-    missing_any: bool,
+    /// Keys, or tuples, that were found.
+    found: u64,
+    /// Keys that are missing, and the first of them as they are printed.
+    missing: u64,
+    missing_first: Vec<String>,
     output: Output,
     device: OnDevice<'a>,
     /// Keys are answered by the intervals that hold them.
@@ -201,10 +206,41 @@ impl<'a> Answers<'a> {
             costs,
             json: global.json,
             missing_text,
-            missing_any: false,
+            found: 0,
+            missing: 0,
+            missing_first: Vec::new(),
             output: Output::new(),
             device,
             is_interval: false,
+        }
+    }
+
+    /// Ends the output. A person is told about missing keys, which data do not show.
+    fn finish(mut self, global: &Global) -> Result<ExitStatus, Failure> {
+        self.output.flush()?;
+        if self.args.count {
+            stdout::print_count("get", self.found, self.json)?;
+        }
+        if self.missing == 0 {
+            return Ok(ExitStatus::Success);
+        }
+        let is_told = self.missing_text.is_some() || self.args.exists;
+        if !is_told && !global.quiet && !self.json && stderr().is_terminal() {
+            let more = if self.missing > self.missing_first.len() as u64 { ", ..." } else { "" };
+            let which = self.missing_first.join(", ");
+            let (path, count) = (shown(&self.args.file), counted(self.missing, "key"));
+            failure::say(&format!("{count} not in {path}: {which}{more}"));
+        }
+        Ok(ExitStatus::Missing)
+    }
+
+    /// Counts a missing key, and keeps the first ones; `put` writes it.
+    fn miss(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        self.missing += 1;
+        if self.missing_first.len() < MISSING_SHOWN {
+            let mut key = Vec::new();
+            put(&mut key);
+            self.missing_first.push(String::from_utf8_lossy(&key).into_owned());
         }
     }
 
@@ -245,6 +281,7 @@ impl<'a> Answers<'a> {
         };
         for (key, rank) in keys.iter().zip(ranks) {
             match rank {
+                Some(_) if self.args.count => self.found += 1,
                 Some(rank) => {
                     let out = &mut self.output.buffer;
                     any.put_near(&any.shown(key), rank, self.args.rank, self.json, out)?;
@@ -265,12 +302,25 @@ impl<'a> Answers<'a> {
             None => any.ranks(keys)?,
         };
         for (key, rank) in keys.iter().zip(ranks) {
+            if self.args.exists {
+                let key = (&any.shown(key), any.key_form());
+                self.missing += u64::from(rank.is_none());
+                let is_there = Datum::U32(u32::from(rank.is_some()));
+                let is_there = (&is_there, Some(Form::Boolean));
+                put_line(key, is_there, "exists", self.json, &mut self.output.buffer);
+                self.output.relieve()?;
+                continue;
+            }
             let Some(first) = rank else {
                 self.any_missing(&any.shown(key), any.key_form());
                 self.output.relieve()?;
                 continue;
             };
             let end = if self.args.all { any.upper_bound(key)? } else { first + 1 };
+            if self.args.count {
+                self.found += end - first;
+                continue;
+            }
             for rank in first..end {
                 let (json, out) = (self.json, &mut self.output.buffer);
                 if self.args.rank {
@@ -287,7 +337,7 @@ impl<'a> Answers<'a> {
     }
 
     fn any_missing(&mut self, key: &Datum<'_>, form: Option<Form>) {
-        self.missing_any = true;
+        self.miss(|out| put_meant(key, form, out));
         let Some(text) = &self.missing_text else { return };
         let out = &mut self.output.buffer;
         if self.json {
@@ -354,6 +404,7 @@ impl<'a> Answers<'a> {
         scratch: &mut Scratch<K, V>,
     ) -> Result<(), Failure> {
         match (self.args.all, self.args.rank) {
+            (false, false) if self.args.exists || self.args.count => self.exists(view, scratch),
             (false, false) => self.values(view, scratch),
             (false, true) => self.ranks(view, scratch),
             (true, _) => self.duplicates(view, scratch),
@@ -382,6 +433,43 @@ impl<'a> Answers<'a> {
                 self.found(key, value, b"value");
             } else {
                 self.missing(key);
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
+    /// Finds out which keys are there. Reads no values.
+    fn exists<K: Key + Text, V: Value>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), Failure> {
+        let Scratch { keys, present, .. } = scratch;
+        present.resize(keys.len().div_ceil(64), 0);
+        let asked =
+            self.device.ask(|table, by| table.get_batch_by(by, keys, &mut vec![(); keys.len()], present))?;
+        if asked.is_none() {
+            view.contains_batch(keys, present).map_err(errors::reading(&self.args.file))?;
+        }
+        for (i, &key) in keys.iter().enumerate() {
+            let is_there = present[i / 64] >> (i % 64) & 1 == 1;
+            self.found += u64::from(is_there);
+            if self.args.count {
+                if !is_there {
+                    self.miss(|out| key.put(out));
+                }
+                continue;
+            }
+            self.missing += u64::from(!is_there);
+            let (word, out) = (if is_there { "true" } else { "false" }, &mut self.output.buffer);
+            if self.json {
+                out.extend_from_slice(b"{\"key\":");
+                key.put_json(out);
+                out.extend_from_slice(format!(",\"exists\":{word}}}\n").as_bytes());
+            } else {
+                key.put(out);
+                out.extend_from_slice(format!("\t{word}\n").as_bytes());
             }
             self.output.relieve()?;
         }
@@ -475,11 +563,15 @@ impl<'a> Answers<'a> {
 
     #[inline]
     fn found<K: Text, V: Text>(&mut self, key: K, value: V, name: &[u8]) {
+        if self.args.count {
+            self.found += 1;
+            return;
+        }
         put_tuple(key, value, name, self.json, &mut self.output.buffer);
     }
 
     fn missing<K: Text>(&mut self, key: K) {
-        self.missing_any = true;
+        self.miss(|out| key.put(out));
         let Some(text) = &self.missing_text else { return };
         let out = &mut self.output.buffer;
         if self.json {

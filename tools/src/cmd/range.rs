@@ -11,7 +11,6 @@ use crate::failure::{ExitStatus, Failure};
 use crate::keys::not_a_key;
 use crate::meant::Meant;
 use crate::parse::FromText;
-use crate::render::json;
 use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search;
 use crate::stdout::{self, Output};
@@ -55,18 +54,7 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
         search::explain(&[found.describe()]);
     }
     if args.count {
-        let count = ranks.end - ranks.start;
-        if global.json {
-            let mut document = json::document("range-count");
-            document.insert("count".to_owned(), json::int(count));
-            stdout::print_json(document)?;
-        } else {
-            let mut output = Output::new();
-            count.put(&mut output.buffer);
-            output.buffer.push(b'\n');
-            output.flush()?;
-        }
-        return Ok(ExitStatus::Success);
+        return stdout::print_count("range", ranks.end - ranks.start, global.json);
     }
     match &any {
         Some(any) => print_any(any, args, global, ranks)?,

@@ -40,7 +40,7 @@ pub fn is_same(file: &Path, out: &Path) -> bool {
 }
 
 /// Writes the whole parts of the file to `out`.
-pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failure> {
+pub fn save(path: &Path, args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failure> {
     let progress = Progress::new(global);
     let options = CompactOptions {
         salvage: true,
@@ -48,7 +48,7 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
         force: args.force,
         ..CompactOptions::default()
     };
-    let done = compact(std::slice::from_ref(&args.file), out, &options, &progress)
+    let done = compact(&[path.to_owned()], out, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let index = search::open(out, global, Verify::Header)?;

@@ -17,7 +17,7 @@ mod trees;
 
 use crate::cli::{Global, InspectArgs, Verify};
 use crate::errors;
-use crate::failure::{Code, ExitStatus, Failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::found::{Found, Verdict, read_at_most};
 use crate::meant::Meant;
 use crate::message::Message;
@@ -30,9 +30,21 @@ use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
 use pleach_format::{FormatError, Header};
+use std::path::Path;
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let mut found = Found::read(&args.file)?;
+    let mut is_first = true;
+    failure::of_each(&args.files, |path| {
+        if !std::mem::take(&mut is_first) && !global.json {
+            stdout::print(b"\n")?;
+        }
+        show(path, args, global)
+    })
+}
+
+/// Shows one file.
+fn show(path: &Path, args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let mut found = Found::read(path)?;
     match (args.page, args.line, args.mapping) {
         (Some(page), _, _) => match args.structure.unwrap_or_else(|| shapes::usual(found.header.as_ref())) {
             Structure::Spine => found.show_page(page, global),

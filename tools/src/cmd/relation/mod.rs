@@ -75,7 +75,7 @@ pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure>
         schema.is_raw = global.raw_values;
         let condition =
             Predicate::parse(&args.condition, &schema).map_err(|error| expression_failure(&error))?;
-        let job = Job::new("select", &args.out, global, &[&args.file])?;
+        let job = Job::new("select", &args.out, global, &[&args.file])?.limited(args.limit);
         job.explain(&condition.explain());
         let answer = relation::select_where(input, &condition, options).map_err(relation_failure)?;
         job.finish(answer)

@@ -37,6 +37,8 @@ pub struct Job<'a> {
     inputs: Vec<&'a Path>,
     /// Format of the file, if the output is a file.
     format: Option<OutFormat>,
+    /// Lines that are printed at most.
+    limit: u64,
     progress: Progress,
     started: Instant,
 }
@@ -66,8 +68,14 @@ impl<'a> Job<'a> {
             }
             output::check(path, &rules(out, format, inputs))?;
         }
-        let progress = Progress::new(global);
-        Ok(Self { name, out, global, inputs: inputs.to_vec(), format, progress, started: Instant::now() })
+        let progress = Progress::new(global).reading_tuples();
+        let (inputs, limit, started) = (inputs.to_vec(), u64::MAX, Instant::now());
+        Ok(Self { name, out, global, inputs, format, limit, progress, started })
+    }
+
+    /// Prints at most so many lines.
+    pub fn limited(self, limit: Option<u64>) -> Self {
+        Self { limit: limit.unwrap_or(u64::MAX), ..self }
     }
 
     /// Explains how the command works, if requested.
@@ -115,6 +123,10 @@ impl<'a> Job<'a> {
                 answer.to_index(path, &self.build_options(), &self.progress).map_err(relation_failure)?;
             return self.told(path, made.tuples, made.file_bytes, made.approximate);
         }
+        if self.out.count {
+            let count = answer.count().map_err(relation_failure)?;
+            return stdout::print_count(self.name, count, self.global.json);
+        }
         if answer.schema().is_sorted {
             return self.table_or_lines(answer);
         }
@@ -131,7 +143,7 @@ impl<'a> Job<'a> {
     fn table_or_lines(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         let columns = Columns::of(answer.schema(), self.global.raw_values);
         let (Some(format), Some(path)) = (self.format.and_then(table_format), &self.out.output) else {
-            return lines(answer, &columns, self.global.json);
+            return lines(answer, &columns, self.limit, self.global.json);
         };
         let mut target = Target::create(path, rules(self.out, self.format, &self.inputs))?;
         let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
@@ -379,16 +391,25 @@ impl Columns {
 
 /// Prints lines on standard output: key and values separated by tabs, or an object each. A missing side of an
 /// outer join is empty, or null.
-fn lines(mut answer: Answer<'_>, columns: &Columns, is_json: bool) -> Result<ExitStatus, Failure> {
-    let mut output = Output::new();
+fn lines(
+    mut answer: Answer<'_>,
+    columns: &Columns,
+    limit: u64,
+    is_json: bool,
+) -> Result<ExitStatus, Failure> {
+    let (mut output, mut left) = (Output::new(), limit);
     let told =
         columns.approximate.map(|found| format!(",\"approximate\":{}", json::approximate(Some(found))));
     let line_end = format!("{}}}\n", told.unwrap_or_default());
-    while let Some(chunk) = answer.next_chunk().map_err(relation_failure)? {
+    while left > 0
+        && let Some(chunk) = answer.next_chunk().map_err(relation_failure)?
+    {
         let keys = Gathered::of_keys(columns.schema.key_type, &chunk.keys);
         let values: Vec<Vec<Gathered>> =
             columns.values.iter().map(|value| Columns::columns_of(value, &chunk)).collect();
-        for row in 0..chunk.len() {
+        let rows = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        left -= rows as u64;
+        for row in 0..rows {
             let sides = chunk.sides.get(row).copied().unwrap_or(3);
             let out = &mut output.buffer;
             if is_json {
