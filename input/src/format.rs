@@ -14,6 +14,8 @@ pub enum Format {
     Csv,
     /// Text with fields separated by tabs, without quotes.
     Tsv,
+    /// A JSON object a line.
+    Ndjson,
     /// Apache Parquet.
     Parquet,
     /// Apache Arrow IPC, file or stream.
@@ -31,6 +33,8 @@ pub enum Types {
     Requested,
     /// Each column has its own.
     Own,
+    /// The elements show them.
+    Shown,
     /// They must be given.
     Required,
 }
@@ -69,7 +73,7 @@ pub struct FormatRow {
 }
 
 /// All formats, in the order of [`Format`].
-pub const FORMATS: [FormatRow; 6] = [
+pub const FORMATS: [FormatRow; 7] = [
     FormatRow {
         format: Format::Csv,
         name: "csv",
@@ -98,6 +102,22 @@ pub const FORMATS: [FormatRow; 6] = [
         has_names: true,
         types: Types::Requested,
         has_nulls: false,
+        treats_nulls: true,
+        is_streamed: true,
+        has_changes: true,
+    },
+    FormatRow {
+        format: Format::Ndjson,
+        name: "ndjson",
+        title: "NDJSON",
+        about: "A JSON object a line",
+        extensions: &["ndjson", "jsonl"],
+        marks: &[],
+        noun: "an NDJSON file",
+        not_text: None,
+        has_names: true,
+        types: Types::Shown,
+        has_nulls: true,
         treats_nulls: true,
         is_streamed: true,
         has_changes: true,

@@ -1,4 +1,4 @@
-//! Tables as sources of tuples: CSV, TSV, Parquet, Arrow IPC, NumPy `.npy` and raw binary.
+//! Tables as sources of tuples: CSV, TSV, NDJSON, Parquet, Arrow IPC, NumPy `.npy` and raw binary.
 //!
 //! [`open`] selects the format by the extension, and the key and value columns by [`InputOptions`]. Several
 //! inputs are concatenated in argument order; columns are found by the names of the first. Input without an
@@ -22,6 +22,7 @@
 //! records.rs    what npy and raw share        batches.rs    what Arrow and Parquet share
 //! selection.rs  types of the columns          convert.rs    numbers, exactly or not at all
 //! nulls.rs      what becomes of nulls         interval.rs   where intervals end
+//! json.rs       NDJSON
 //! paths.rs      folders and patterns          folders.rs    columns of a path
 //! packed.rs     decompression, beside the reader
 //! ```
@@ -42,6 +43,7 @@ mod folders;
 mod format;
 mod guard;
 mod interval;
+mod json;
 mod kind;
 mod logical;
 mod messages;

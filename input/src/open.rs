@@ -7,7 +7,7 @@ use crate::guard::guarded;
 use crate::names::Asked;
 use crate::packed::Codec;
 use crate::problem::{fault, problem, unreadable};
-use crate::{arrow, csv, npy, parquet, raw};
+use crate::{arrow, csv, json, npy, parquet, raw};
 use pleach_builder::{Source, SourceError};
 use std::fs::File;
 use std::path::Path;
@@ -62,6 +62,7 @@ pub(crate) fn open_body(
     match format {
         Format::Csv => csv::open(input, body, false, options),
         Format::Tsv => csv::open(input, body, true, options),
+        Format::Ndjson => json::open(input, body, options),
         Format::Parquet => guarded(input, || parquet::open(input, body, options)),
         Format::Arrow => guarded(input, || arrow::open(input, body, options)),
         Format::Npy => npy::open(input, body, options),

@@ -47,6 +47,9 @@ fn sample(format: Format, rows: u32) -> Vec<u8> {
     };
     let words = pairs.clone().flat_map(|(id, v)| [id.to_le_bytes(), v.to_le_bytes()].concat());
     match format {
+        Format::Ndjson => {
+            pairs.map(|(id, v)| format!("{{\"id\":{id},\"v\":{v}}}\n")).collect::<String>().into_bytes()
+        }
         Format::Csv => text(","),
         Format::Tsv => text("\t"),
         Format::Parquet | Format::Arrow => {
@@ -62,6 +65,7 @@ fn sample(format: Format, rows: u32) -> Vec<u8> {
 fn with_null(format: Format) -> Option<Vec<u8>> {
     match format {
         Format::Csv | Format::Tsv | Format::Raw => None,
+        Format::Ndjson => Some(b"{\"id\":1}\n{\"id\":null}\n".to_vec()),
         Format::Parquet | Format::Arrow => {
             Some(table(format, vec![("id", Arc::new(UInt32Array::from(vec![Some(1), None])))]))
         }
@@ -73,6 +77,7 @@ fn with_null(format: Format) -> Option<Vec<u8>> {
 fn changes(format: Format) -> Vec<u8> {
     match format {
         Format::Csv => b"op,key,value\nput,1,2\n".to_vec(),
+        Format::Ndjson => b"{\"op\":\"put\",\"key\":1,\"value\":2}\n".to_vec(),
         Format::Tsv => b"op\tkey\tvalue\nput\t1\t2\n".to_vec(),
         Format::Parquet | Format::Arrow => {
             let number = |number: u32| Arc::new(UInt32Array::from(vec![number])) as ArrayRef;
@@ -124,7 +129,7 @@ fn names_and_extensions_select_the_format() {
         }
     }
     let error = "xls".parse::<Format>().expect_err("none of them");
-    assert_eq!(error, "unknown format 'xls': use csv, tsv, parquet, arrow, npy or raw");
+    assert_eq!(error, "unknown format 'xls': use csv, tsv, ndjson, parquet, arrow, npy or raw");
 }
 
 #[test]
@@ -146,7 +151,8 @@ fn columns_have_names_and_types() {
         assert_eq!(read(sample(row.format, 3), &by_name).is_ok(), row.has_names, "{}", row.name);
         let given = options(row.format);
         let source = open_stream("t", stream(sample(row.format, 3)), &given).expect("opens");
-        let key_type = if row.types == Types::Requested { KeyType::U64 } else { KeyType::U32 };
+        let is_text = matches!(row.types, Types::Requested | Types::Shown);
+        let key_type = if is_text { KeyType::U64 } else { KeyType::U32 };
         assert_eq!(source.schema().key_type, key_type, "{}", row.name);
         let untyped = InputOptions { raw: None, ..given };
         let result = read(sample(row.format, 3), &untyped);
@@ -194,7 +200,8 @@ fn changes_are_read_or_refused() {
     for row in FORMATS {
         let options = InputOptions { changes: true, ..options(row.format) };
         let result = read(changes(row.format), &options);
-        let refused = "t: it has no column for put, add and del: give changes as CSV, TSV, Parquet or Arrow";
+        let refused =
+            "t: it has no column for put, add and del: give changes as CSV, TSV, NDJSON, Parquet or Arrow";
         let wanted = if row.has_changes { Ok(1) } else { Err(refused.to_owned()) };
         assert_eq!(result, wanted, "{}", row.name);
     }

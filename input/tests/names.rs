@@ -12,7 +12,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const FORMATS: [&str; 5] = ["csv", "tsv", "parquet", "arrow", "npy"];
+const FORMATS: [&str; 6] = ["csv", "tsv", "ndjson", "parquet", "arrow", "npy"];
 
 /// A table of numbers, of a column for each name, as a file of a format.
 fn table(folder: &Path, name: &str, columns: &[(&str, &[u64])]) -> PathBuf {
@@ -29,6 +29,14 @@ fn table(folder: &Path, name: &str, columns: &[(&str, &[u64])]) -> PathBuf {
                 text += &(fields.join(delimiter) + "\n");
             }
             text.into_bytes()
+        }
+        "ndjson" => {
+            let object = |row: usize| {
+                let members: Vec<String> =
+                    columns.iter().map(|(name, column)| format!("\"{name}\":{}", column[row])).collect();
+                format!("{{{}}}\n", members.join(","))
+            };
+            (0..rows).map(object).collect::<String>().into_bytes()
         }
         "npy" => {
             let fields: String = columns.iter().map(|(name, _)| format!("('{name}','<u8'),")).collect();

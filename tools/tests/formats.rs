@@ -46,6 +46,7 @@ fn line(row: &FormatRow) -> String {
     let types = match row.types {
         Types::Requested => "`u64` unless requested",
         Types::Own => "of the columns",
+        Types::Shown => "as they are written",
         Types::Required => "given by `--raw`",
     };
     let yes = |is: bool| if is { "yes" } else { "no" };

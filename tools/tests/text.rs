@@ -417,7 +417,7 @@ fn what_is_no_table_is_named() {
         (gzip(b"id,v\n"), "it looks like gzip: give the --format of its content"),
         (b"PAR1\x15\x04".to_vec(), "it looks like a Parquet file: give --format parquet"),
         (b"BZh91AY&SY".to_vec(), "it looks like bzip2: give the --format of its content"),
-        (b"text".to_vec(), "give --format, one of csv tsv parquet arrow"),
+        (b"text".to_vec(), "give --format, one of csv tsv ndjson parquet arrow"),
     ] {
         place.write("odd.data", &bytes);
         place.refused(&["build", "odd.data", "-o", "o.pleach"], 2, &["odd.data", what]);
