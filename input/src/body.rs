@@ -2,7 +2,7 @@
 
 use crate::content::{Content, MARK_BYTES, is_plain};
 use crate::format::{FORMATS, Format, Types, alternatives};
-use crate::packed::{Codec, unpacked};
+use crate::packed::{Codec, Used, unpacked};
 use crate::problem::{Fault, caused, fault, problem, unreadable};
 use crate::text::failed;
 use pleach_builder::SourceError;
@@ -15,6 +15,8 @@ pub(crate) enum Body {
     File(File, u64),
     /// Anything else.
     Stream(Box<dyn Read + Send>),
+    /// The content of a compressed stream.
+    Content(Box<dyn Read + Send>, Used),
 }
 
 impl Body {
@@ -22,7 +24,7 @@ impl Body {
     pub(crate) fn into_stream(self) -> (Box<dyn Read + Send>, Option<u64>) {
         match self {
             Self::File(file, bytes) => (Box::new(file), Some(bytes)),
-            Self::Stream(stream) => (stream, None),
+            Self::Stream(stream) | Self::Content(stream, _) => (stream, None),
         }
     }
 
@@ -30,7 +32,15 @@ impl Body {
     pub(crate) fn unpacked(self, input: &str, codec: Codec) -> Result<Self, SourceError> {
         let packed = self.into_stream().0;
         let content = unpacked(codec, Vec::new(), packed).map_err(|error| failed(input, "", error))?;
-        Ok(Self::Stream(content))
+        Ok(Self::Content(content.0, content.1))
+    }
+
+    /// Returns how much of a compressed stream is used; `None` if it is not compressed.
+    pub(crate) fn used(&self) -> Option<Used> {
+        match self {
+            Self::File(..) | Self::Stream(_) => None,
+            Self::Content(_, used) => Some(used.clone()),
+        }
     }
 
     /// Returns `self`, unless its first bytes show a content other than `format`, if that has marks. If they are
@@ -50,8 +60,13 @@ impl Body {
                 file.rewind().map_err(|error| unreadable(input, "", error))?;
                 (read, Self::File(file, bytes))
             }
-            Self::Stream(mut stream) => {
+            Self::Content(mut stream, used) => {
                 let read = fill(&mut *stream, &mut head).map_err(|error| failed(input, "", error))?;
+                let first = io::Cursor::new(head[..read].to_vec());
+                (read, Self::Content(Box::new(first.chain(stream)), used))
+            }
+            Self::Stream(mut stream) => {
+                let read = fill(&mut *stream, &mut head).map_err(|error| unreadable(input, "", error))?;
                 let first = io::Cursor::new(head[..read].to_vec());
                 (read, Self::Stream(Box::new(first.chain(stream))))
             }
@@ -85,7 +100,7 @@ impl Body {
     pub(crate) fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
         match self {
             Self::File(file, bytes) => Ok((file, bytes)),
-            Self::Stream(mut stream) => {
+            Self::Stream(mut stream) | Self::Content(mut stream, _) => {
                 let not_copied = |error: io::Error| match error.get_ref() {
                     // A fault of a compressed stream.
                     Some(inner) if inner.is::<Fault>() => failed(input, "", error),

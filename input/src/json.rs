@@ -42,10 +42,24 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (stream, _) = body.into_stream();
     let reader = text::open(input, stream, Use::Lines)?;
-    let mut lines =
-        Lines { input: input.to_owned(), reader, buffer: Vec::new(), start: 0, ended: false, line: 0 };
+    let mut lines = Lines {
+        input: input.to_owned(),
+        reader,
+        buffer: Vec::new(),
+        start: 0,
+        ended: false,
+        failed: None,
+        line: 0,
+    };
     while !lines.ended && lines.buffer.len() < SAMPLE_BYTES {
-        lines.refill()?;
+        if let Err(error) = lines.refill() {
+            // The rows before the error are read first.
+            if !lines.buffer.contains(&b'\n') {
+                return Err(error);
+            }
+            lines.failed = Some(error);
+            break;
+        }
     }
     let (names, found) = lines.sample()?;
     if names.is_empty() {
@@ -78,23 +92,28 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     Ok(Box::new(BatchSource::new(input, batches, columns, true, None, extent)))
 }
 
-/// Returns the columns for which a type is requested: they are read as letters.
+/// Returns the columns for which a type is requested: they are read as letters. A column that is read twice, once
+/// without a type, keeps its own.
 fn requested(choice: &Choice, options: &InputOptions) -> Vec<usize> {
-    let mut columns = Vec::new();
-    if options.key_type.is_some() || !options.part_types.is_empty() {
-        columns.push(choice.key);
-        columns.extend(&choice.parts);
-    }
-    if options.interval.is_some() && options.key_type.is_some() {
-        columns.extend(choice.fields.iter().flatten().take(1));
-    }
-    let has_types =
+    let keys = || std::iter::once(choice.key).chain(choice.parts.iter().copied());
+    let values = || choice.value.into_iter().chain(choice.fields.iter().flatten().copied());
+    let has_key_types = options.key_type.is_some() || !options.part_types.is_empty();
+    let has_value_types =
         options.value_type.is_some() || !options.field_types.is_empty() || options.record.is_some();
-    if has_types {
-        columns.extend(choice.value);
-        columns.extend(choice.fields.iter().flatten());
+    // The ends of intervals are keys, too.
+    let ends = usize::from(options.interval.is_some());
+    match (has_key_types, has_value_types) {
+        (true, true) => keys().chain(values()).collect(),
+        (true, false) => {
+            let plain: Vec<usize> = values().skip(ends).collect();
+            keys().chain(values().take(ends)).filter(|column| !plain.contains(column)).collect()
+        }
+        (false, true) => {
+            let plain: Vec<usize> = keys().chain(values().take(ends)).collect();
+            values().skip(ends).filter(|column| !plain.contains(column)).collect()
+        }
+        (false, false) => Vec::new(),
     }
-    columns
 }
 
 /// What the members of a column are.
@@ -198,6 +217,8 @@ struct Lines {
     buffer: Vec<u8>,
     start: usize,
     ended: bool,
+    /// An error behind the bytes of the buffer.
+    failed: Option<SourceError>,
     /// Lines that were returned.
     line: u64,
 }
@@ -205,6 +226,9 @@ struct Lines {
 impl Lines {
     /// Reads more bytes.
     fn refill(&mut self) -> Result<(), SourceError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         self.buffer.drain(..self.start);
         self.start = 0;
         if self.buffer.len() > LINE_BYTES_MAX {
@@ -214,6 +238,9 @@ impl Lines {
         let held = self.buffer.len();
         self.buffer.resize(held + READ_BYTES, 0);
         let read = self.reader.fill(&mut self.buffer[held..]);
+        if read.is_err() {
+            self.buffer.truncate(held);
+        }
         let (bytes, ended) =
             read.map_err(|error| text::failed(&self.input, format!("after line {}", self.line), error))?;
         self.buffer.truncate(held + bytes);

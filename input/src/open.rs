@@ -5,10 +5,10 @@ use crate::content::{Content, looks_like};
 use crate::format::{FORMATS, Format, Types, alternatives, codec_of_name, is_packed_name};
 use crate::guard::guarded;
 use crate::names::Asked;
-use crate::packed::Codec;
+use crate::packed::{Codec, Used};
 use crate::problem::{fault, problem, unreadable};
 use crate::{arrow, csv, json, npy, parquet, raw};
-use pleach_builder::{Source, SourceError};
+use pleach_builder::{Chunk, Schema, Source, SourceError};
 use std::fs::File;
 use std::path::Path;
 
@@ -54,6 +54,40 @@ pub(crate) fn open_body(
     options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let body = body.checked(input, format)?;
+    let used = body.used();
+    let source = open_content(input, body, format, options)?;
+    Ok(match used {
+        Some(used) => Box::new(Packed { source, used }),
+        None => source,
+    })
+}
+
+/// A source whose input is compressed: its progress is that of the compressed bytes.
+struct Packed {
+    source: Box<dyn Source>,
+    used: Used,
+}
+
+impl Source for Packed {
+    fn schema(&self) -> &Schema {
+        self.source.schema()
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        self.source.next_chunk(chunk, tuples_max)
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.used.bytes(), None)
+    }
+}
+
+fn open_content(
+    input: &str,
+    body: Body,
+    format: Format,
+    options: &Asked,
+) -> Result<Box<dyn Source>, SourceError> {
     if options.changes && !format.row().has_changes {
         let known = alternatives(FORMATS.iter().filter(|row| row.has_changes).map(|row| row.title));
         let text = fault("it has no column for put, add and del", format!("give changes as {known}"));

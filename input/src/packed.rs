@@ -89,14 +89,27 @@ impl Codec {
     }
 }
 
-/// Returns the content of a stream compressed with `codec`, whose first bytes are `head`. An error of the stream is
-/// returned as it is; an error of the decoder is a [`Fault`](crate::problem::Fault) with the byte.
+/// The number of compressed bytes that were used so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Used(Arc<State>);
+
+impl Used {
+    /// Returns the number.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+}
+
+/// Returns the content of a stream compressed with `codec`, whose first bytes are `head`, and how much of it is used.
+/// An error of the stream is returned as it is; an error of the decoder is a [`Fault`](crate::problem::Fault) with the
+/// byte.
 pub(crate) fn unpacked(
     codec: Codec,
     head: Vec<u8>,
     rest: Box<dyn Read + Send>,
-) -> io::Result<Box<dyn Read + Send>> {
+) -> io::Result<(Box<dyn Read + Send>, Used)> {
     let state = Arc::new(State::default());
+    let used = Used(Arc::clone(&state));
     let bytes = BufReader::with_capacity(PACKED_BYTES, Cursor::new(head).chain(rest));
     let packed = Consumed { bytes, state: Arc::clone(&state) };
     let decoder: Box<dyn Read + Send> = match codec {
@@ -107,7 +120,7 @@ pub(crate) fn unpacked(
         Codec::Lz4 => Box::new(Lz4 { decoder: FrameDecoder::new(packed) }),
         Codec::Brotli => Box::new(Brotli::new(packed)),
     };
-    Ok(Box::new(Beside::start(Explained { codec, decoder, state })))
+    Ok((Box::new(Beside::start(Explained { codec, decoder, state })), used))
 }
 
 /// How far the compressed stream was used.

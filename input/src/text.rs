@@ -116,6 +116,11 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
     if reader.head.starts_with(BYTE_ORDERS[0]) {
         reader.used = BYTE_ORDERS[0].len();
     }
+    // A mark that is not complete: its first letter is none of a text.
+    let is_text = reader.head.first().is_none_or(u8::is_ascii_graphic);
+    if reader.at_end && !is_text && may_be_more(&reader.head) {
+        return Err(problem(input, "", "it ends within its first bytes: get the complete file"));
+    }
     let (start, quotes) = (reader.used, reader.quotes);
     let has_end = |head: &[u8]| head.len() > HEAD_BYTES_MAX || first_end(&head[start..], quotes).is_some();
     reader.start(has_end).map_err(|error| failed(input, "", error))?;
@@ -177,7 +182,7 @@ impl TextReader {
             // The decoder meets the error behind the bytes that came before it.
             rest = Box::new(Failing(Some(error)));
         }
-        self.rest = unpacked(codec, head, rest)?;
+        self.rest = unpacked(codec, head, rest)?.0;
         self.at_end = false;
         self.is_packed = true;
         Ok(())

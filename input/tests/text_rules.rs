@@ -298,7 +298,10 @@ fn a_stream_that_breaks_off_says_after_which_row() {
             .and_then(|number| number.parse().ok())
             .unwrap_or_else(|| panic!("{error}"));
         assert!(
-            after > 50_000 && after < 190_000 && error.contains("stream is truncated: get the complete file"),
+            after > 50_000
+                && after < 190_000
+                && error.contains("stream is truncated after byte ")
+                && error.contains("get the complete file"),
             "{error}"
         );
     }
@@ -322,28 +325,25 @@ fn names_of_packed_files_tell_the_format() {
     // The name may be wrong: what it holds decides.
     let path = save(folder.path(), "t.csv.zst", b"id,v\n1,10\n");
     assert_eq!(read(open(&[path], &InputOptions::default())), Ok(vec![(1, 10, None)]));
-    // Formats that are read from the end, or by offsets, are not decompressed.
+    // What is in them is named, too.
     let raw = InputOptions { raw: Some((KeyType::U64, ValueType::U64)), ..InputOptions::default() };
     for (name, bytes, options, text) in [
-        (
-            "t.parquet.gz",
-            gzip(b"PAR1"),
-            InputOptions::default(),
-            "it is compressed with gzip, not a Parquet file: decompress it first",
-        ),
-        (
-            "t.arrow.zst",
-            zstd(b"ARROW1"),
-            InputOptions::default(),
-            "it is compressed with zstd, not an Arrow IPC file",
-        ),
+        ("t.parquet.gz", gzip(b"PAR1"), InputOptions::default(), "not a readable Parquet file"),
+        ("t.arrow.zst", zstd(b"ARROW1"), InputOptions::default(), "t.arrow.zst: "),
         (
             "t.npy.gz",
             gzip(b"\x93NUMPY"),
             InputOptions::default(),
+            "it ends inside the header of a NumPy array",
+        ),
+        ("t.raw.gz", gzip(&[0; 15]), raw, "t.raw.gz: "),
+        (
+            "t.npy.gz",
+            gzip(&gzip(b"x")),
+            InputOptions::default(),
             "it is compressed with gzip, not a NumPy array",
         ),
-        ("t.raw.gz", gzip(&[0; 16]), raw, "it is compressed with gzip: decompress it first"),
+        ("t.npy.gz", gzip(b"PAR1\x15"), InputOptions::default(), "it is a Parquet file, not a NumPy array"),
         (
             "t.parquet",
             b"ARROW1\0\0".to_vec(),
@@ -446,7 +446,7 @@ proptest! {
 /// Text that is longer than all buffers: pieces of the decoder, reads of the parser.
 fn long() -> String {
     let mut text = String::from("id,v\n");
-    for row in 0..400_000 {
+    for row in 0..250_000 {
         text += &format!("{row},{}\n", row * 7 % 1000);
     }
     text
@@ -459,8 +459,8 @@ fn compressed_files_of_all_codecs_are_read_by_their_names() {
     for (name, extension, pack) in CODECS {
         let path = save(folder.path(), &format!("t.csv.{extension}"), &pack(text.as_bytes()));
         let rows = read(open(std::slice::from_ref(&path), &InputOptions::default())).expect(name);
-        assert_eq!(rows.len(), 400_000, "{name}");
-        assert_eq!(rows[399_999], (399_999, 399_999 * 7 % 1000, None), "{name}");
+        assert_eq!(rows.len(), 250_000, "{name}");
+        assert_eq!(rows[249_999], (249_999, 249_999 * 7 % 1000, None), "{name}");
     }
 }
 
@@ -471,12 +471,16 @@ fn a_compressed_stream_that_is_cut_off_is_never_a_short_table() {
     for (name, extension, pack) in CODECS {
         let whole = pack(&text);
         for length in 1..whole.len() {
+            if (name == "bzip2" && length < 10) || (name == "zstd" && length < 2) {
+                // So far it may be a text.
+                continue;
+            }
             let path = save(folder.path(), &format!("t.csv.{extension}"), &whole[..length]);
             let error = read(open(std::slice::from_ref(&path), &InputOptions::default()));
             let error = error.expect_err(&format!("{name} of {length} bytes of {}", whole.len()));
-            // The first bytes may not tell that it is compressed.
-            assert!(length < 12 || error.contains(&format!("its {name} stream is ")), "{length}: {error}");
-            assert!(length < 12 || error.contains("byte "), "{name} {length}: {error}");
+            let is_mark = error.contains("it ends within its first bytes") && length < 6;
+            let is_told = error.contains(&format!("its {name} stream is ")) && error.contains("byte ");
+            assert!(is_mark || is_told, "{name} {length}: {error}");
         }
         // One byte too many, and each byte changed: an error or the same rows.
         let rows = vec![(1, 10, None), (2, 20, None), (3, 30, None)];
@@ -510,12 +514,13 @@ fn a_long_compressed_text_that_is_damaged_is_an_error_at_the_byte() {
             .expect("a number");
         assert!(at <= length / 2 && at + (1 << 20) > length / 2, "{error}");
         assert!(error.contains("after row "), "{error}");
-        // Brotli has no sum.
-        if name != "brotli" {
+        // The others have no sum, or none by default.
+        if ["gzip", "bzip2", "xz"].contains(&name) {
             whole[length / 2] ^= 0x55;
             let path = save(folder.path(), &format!("t.csv.{extension}"), &whole);
+            // Wrong letters may be met before the sum shows that they are.
             let error = read(open(std::slice::from_ref(&path), &InputOptions::default())).expect_err(name);
-            assert!(error.contains(&format!("its {name} stream is ")), "{name}: {error}");
+            assert!(error.contains("row "), "{name}: {error}");
         }
     }
 }
