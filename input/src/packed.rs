@@ -111,13 +111,13 @@ pub(crate) fn unpacked(
     let state = Arc::new(State::default());
     let used = Used(Arc::clone(&state));
     let bytes = BufReader::with_capacity(PACKED_BYTES, Cursor::new(head).chain(rest));
-    let packed = Consumed { bytes, state: Arc::clone(&state) };
+    let packed = Consumed { bytes, state: Arc::clone(&state), met_end: false };
     let decoder: Box<dyn Read + Send> = match codec {
         Codec::Gzip => Box::new(MultiGzDecoder::new(packed)),
         Codec::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
         Codec::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
         Codec::Xz => Box::new(XzReader::new_mem_limit(packed, true, XZ_KIB)),
-        Codec::Lz4 => Box::new(Lz4 { decoder: FrameDecoder::new(packed) }),
+        Codec::Lz4 => Box::new(Lz4 { decoder: FrameDecoder::new(packed), in_frame: false }),
         Codec::Brotli => Box::new(Brotli::new(packed)),
     };
     Ok((Box::new(Beside::start(Explained { codec, decoder, state })), used))
@@ -134,6 +134,8 @@ struct State {
 struct Consumed {
     bytes: BufReader<Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>,
     state: Arc<State>,
+    /// A decoder wanted bytes behind the last one.
+    met_end: bool,
 }
 
 impl BufRead for Consumed {
@@ -156,6 +158,7 @@ impl Read for Consumed {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut buffer = self.fill_buf()?;
         let bytes = buffer.read(out)?;
+        self.met_end |= bytes == 0 && !out.is_empty();
         self.consume(bytes);
         Ok(bytes)
     }
@@ -204,16 +207,27 @@ impl Explained {
 }
 
 /// Frames of lz4, one after the other.
+///
+/// The library takes the end of the bytes for that of the content, even between two blocks of a frame. So it is asked
+/// for more only where bytes follow; if it then meets the end, the frame is truncated.
 struct Lz4 {
     decoder: FrameDecoder<Consumed>,
+    in_frame: bool,
 }
 
 impl Read for Lz4 {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
         loop {
+            if !self.in_frame && self.decoder.get_mut().fill_buf()?.is_empty() {
+                return Ok(0);
+            }
             match self.decoder.read(out) {
-                // The end of a frame, and of the stream if nothing follows.
-                Ok(0) if !out.is_empty() && !self.decoder.get_mut().fill_buf()?.is_empty() => {}
+                Ok(0) if self.decoder.get_ref().met_end => return Err(ErrorKind::UnexpectedEof.into()),
+                // The end of a frame, or a block without content.
+                Ok(0) => self.in_frame = false,
                 Err(error) => {
                     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
                     let Some(&lz4_flex::frame::Error::SkippableFrame(bytes)) = inner else {
@@ -224,7 +238,10 @@ impl Read for Lz4 {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
                 }
-                other => return other,
+                other => {
+                    self.in_frame = true;
+                    return other;
+                }
             }
         }
     }
