@@ -333,7 +333,7 @@ fn nulls_are_missing_in_every_piece() {
             for at in 0..count {
                 let (key, is_there) = (at as u64, at % 2 == 0 && !is_null(at));
                 let expected = if is_null(at) { (0, 0) } else { (key.div_ceil(2), key / 2 + 1) };
-                assert_eq!(found[at], is_there.into(), "{at} of {count}");
+                assert_eq!(found[at], u8::from(is_there), "{at} of {count}");
                 assert_eq!(
                     (ranks[at], bounds[0][at], bounds[1][at]),
                     (expected.0, expected.0, expected.1),

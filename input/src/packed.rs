@@ -130,9 +130,12 @@ struct State {
     failed: AtomicBool,
 }
 
+/// Its first bytes, and the rest.
+type Bytes = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
+
 /// The compressed stream.
 struct Consumed {
-    bytes: BufReader<Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>,
+    bytes: BufReader<Bytes>,
     state: Arc<State>,
     /// A decoder wanted bytes behind the last one.
     met_end: bool,

@@ -10,8 +10,8 @@ one published file; a new generation replaces the old one in a single step.
 
 Standard output carries data only. An error is one line on standard error.
 
-Exit codes: 0 done; 1 a key of `get` is missing, or `diff` found differences; 2 invalid arguments; 4 a Pleach file is damaged, \
-in any command; 8 any other failure; 130 interrupted.
+Exit codes: 0 done; 1 a key of `get` is missing, or `diff` found differences; 2 invalid arguments; \
+4 a Pleach file is damaged, in any command; 8 any other failure; 130 interrupted.
 
 With --json an error is one object on standard error: schema, code, exit, what, where, advice and \
 message. The code is one of usage; damaged; newer, older, foreign, not-found, permission, \

@@ -42,7 +42,7 @@ fn drawn(count: u64, end: u64, seed: u64) -> BTreeSet<u64> {
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        let rank = (u128::from(word) * (u128::from(last) + 1) >> 64) as u64;
+        let rank = ((u128::from(word) * (u128::from(last) + 1)) >> 64) as u64;
         if !ranks.insert(rank) {
             ranks.insert(last);
         }
