@@ -467,7 +467,7 @@ fn columns_of_a_path_are_read() {
     let path = table(folder.path(), "year=2024/a.parquet", &[("id", &[1]), ("v", &[2])]);
     // A Parquet column has its own type, and that of a path is a text unless another type is asked for.
     let numbers = InputOptions { value_type: Some(ValueType::U64), ..chosen(Some("id"), Some("year")) };
-    assert_eq!(read(&[path.clone()], &numbers), Ok(vec![(1, 2024)]));
+    assert_eq!(read(std::slice::from_ref(&path), &numbers), Ok(vec![(1, 2024)]));
     assert_eq!(read(&[folder.path().to_owned()], &numbers), Ok(vec![(1, 2024)]));
     let key = InputOptions { key_type: Some(KeyType::U64), ..chosen(Some("year"), Some("id")) };
     assert_eq!(read(&[path], &key), Ok(vec![(2024, 1)]));
