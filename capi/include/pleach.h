@@ -734,8 +734,9 @@ pleach_status pleach_get_strings(const pleach_index *index,
                                  uint64_t *hits);
 
 /*
- Builds the file `file` from tables: CSV, TSV, Parquet, Arrow or npy files, one after the other. The file appears
- complete or not at all; a Pleach file under that name is replaced, and its readers keep it. Time is that of a sort.
+ Builds the file `file` from tables: CSV, TSV, NDJSON, Parquet, Arrow or npy files, folders of them, or patterns, one
+ after the other. The file appears complete or not at all; a Pleach file under that name is replaced, and its readers
+ keep it. Time is that of a sort.
 
  The caller guarantees:
  `inputs` has `inputs_count` texts; `file` is a text; `options` is NULL or a structure with its size.

@@ -72,8 +72,9 @@ unsafe fn paths(paths: *const *const c_char, count: usize, name: &str) -> Result
     unsafe { slice(paths, count, name)?.iter().map(|&text| path(text, name)).collect() }
 }
 
-/// Builds the file `file` from tables: CSV, TSV, Parquet, Arrow or npy files, one after the other. The file appears
-/// complete or not at all; a Pleach file under that name is replaced, and its readers keep it. Time is that of a sort.
+/// Builds the file `file` from tables: CSV, TSV, NDJSON, Parquet, Arrow or npy files, folders of them, or patterns, one
+/// after the other. The file appears complete or not at all; a Pleach file under that name is replaced, and its readers
+/// keep it. Time is that of a sort.
 ///
 /// # Safety
 /// `inputs` has `inputs_count` texts; `file` is a text; `options` is NULL or a structure with its size.
@@ -88,8 +89,10 @@ pub unsafe extern "C" fn pleach_build(
         // SAFETY: the caller guarantees the texts.
         let (inputs, file) = unsafe { (paths(inputs, inputs_count, "inputs")?, path(file, "file")?) };
         let open = |input: &InputOptions| pleach_input::open(&inputs, input);
+        // Folders and patterns stand for the files in them; what is wrong with one, opening it tells.
+        let files = pleach_input::expanded(&inputs).unwrap_or_else(|_| inputs.clone());
         // SAFETY: the caller guarantees the options.
-        unsafe { build_of(&file, inputs.clone(), options, open) }
+        unsafe { build_of(&file, files, options, open) }
     })
 }
 

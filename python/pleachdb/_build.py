@@ -140,7 +140,8 @@ def build(
 ) -> Built:
     """Builds the file `path`: complete or not at all.
 
-    `source` is a path or a list of paths (CSV, TSV, Parquet, Arrow, npy), a table of pyarrow, polars or pandas, a
+    `source` is a path or a list of paths (CSV, TSV, NDJSON, Parquet, Arrow, npy; also compressed, folders, and
+    patterns such as `part-*.csv`), a table of pyarrow, polars or pandas, a
     stream of Arrow batches, a dict of arrays, or an iterable of batches, which may be larger than memory. `key` and
     `value` are names of columns: the first and the second by default. Several values, separated by commas, make a
     record, and several keys, also as a list, a composite key: in the order of the first, then of the next. Their

@@ -29,7 +29,11 @@ impl Given {
 
     /// Returns the files among the inputs, which no output may replace.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        if let Self::Paths(paths) = self { paths.clone() } else { Vec::new() }
+        match self {
+            // Folders and patterns stand for the files in them; what is wrong with one, opening it tells.
+            Self::Paths(paths) => pleach_input::expanded(paths).unwrap_or_else(|_| paths.clone()),
+            Self::Batches(_) => Vec::new(),
+        }
     }
 
     /// Opens it for reading.

@@ -91,3 +91,22 @@ def test_command(tmp_path):
     assert run("get", "t.pleach", "3").stdout.split() == ["3", "30"]
     assert run("get", "none.pleach", "3").returncode not in (0, 1)
     assert run("--version").returncode == 0
+
+
+def test_build_from_folders_patterns_and_compressed_files(tmp_path):
+    import gzip
+
+    folder = tmp_path / "t" / "year=2024"
+    folder.mkdir(parents=True)
+    (folder / "a.csv.gz").write_bytes(gzip.compress(b"id,v\n1,10\n"))
+    (folder / "b.csv").write_text("id,v\n2,20\n")
+    for source in (tmp_path / "t", str(folder / "*.csv*"), [folder / "a.csv.gz", folder / "b.csv"]):
+        pl.build(source, tmp_path / "o.pleach")
+        assert dict(pl.open(tmp_path / "o.pleach").items()) == {1: 10, 2: 20}
+    pl.build(tmp_path / "t", tmp_path / "o.pleach", value="year")
+    assert dict(pl.open(tmp_path / "o.pleach").items()) == {1: 2024, 2: 2024}
+    (tmp_path / "t.ndjson").write_text('{"id":"x","v":1}\n{"id":"y","v":2}\n')
+    pl.build(tmp_path / "t.ndjson", tmp_path / "o.pleach")
+    assert dict(pl.open(tmp_path / "o.pleach").items()) == {"x": 1, "y": 2}
+    with pytest.raises(pl.InputError, match="no file matches"):
+        pl.build(str(tmp_path / "none-*.csv"), tmp_path / "o.pleach")

@@ -79,7 +79,7 @@ impl From<Verify> for pleach::Verify {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Build a file from tables: CSV, TSV, Parquet, Arrow, NumPy or raw binary
+    /// Build a file from tables: CSV, TSV, NDJSON, Parquet, Arrow, NumPy or raw binary
     #[command(long_about = help::BUILD, after_help = help::BUILD_EXAMPLES)]
     Build(Box<BuildArgs>),
     /// Look keys up
@@ -331,7 +331,8 @@ pub struct CompactArgs {
 /// Arguments of `build`.
 #[derive(Clone, Debug, Args)]
 pub struct BuildArgs {
-    /// Tables to read, in this order; '-' is standard input (requires --format)
+    /// Tables to read, in this order: files, folders, patterns in quotes; '-' is standard input (requires
+    /// --format)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
     /// File to build; an existing Pleach file is replaced in one step

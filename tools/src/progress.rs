@@ -5,9 +5,8 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use crate::interrupt::Guard;
 use crate::render::text::{counted, human_bytes};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pleach_builder::{Observer, Phase};
-use std::fmt;
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -29,7 +28,16 @@ pub struct Progress {
     wanted: bool,
     /// Unit of what is read.
     read: Unit,
-    bar: Mutex<Option<(&'static str, ProgressBar)>>,
+    phase: Mutex<Option<Phased>>,
+}
+
+/// The current part of the work.
+struct Phased {
+    label: &'static str,
+    since: Instant,
+    /// What was done when it began.
+    from: u64,
+    bar: Option<ProgressBar>,
 }
 
 impl Progress {
@@ -40,7 +48,7 @@ impl Progress {
             started: Instant::now(),
             wanted: !global.quiet && stderr().is_terminal(),
             read: Unit::Bytes,
-            bar: Mutex::new(None),
+            phase: Mutex::new(None),
         }
     }
 
@@ -71,49 +79,65 @@ impl Progress {
 
     /// Shows that `done` of `total` of the work called `label` is done.
     pub fn show(&self, label: &'static str, done: u64, total: Option<u64>) {
-        if !self.wanted || self.started.elapsed() < PROGRESS_DELAY {
+        if !self.wanted {
             return;
         }
         // Another thread is drawing: its numbers are as recent.
-        let Ok(mut shown) = self.bar.try_lock() else { return };
-        let bar = match &*shown {
-            Some((current, bar)) if *current == label => bar.clone(),
-            _ => {
-                let bar =
-                    new_bar(label, self.unit(label), (done, total)).with_elapsed(self.started.elapsed());
-                if let Some((_, old)) = shown.replace((label, bar.clone())) {
-                    old.finish_and_clear();
+        let Ok(mut shown) = self.phase.try_lock() else { return };
+        let phase = match &mut *shown {
+            Some(phase) if phase.label == label => phase,
+            before => {
+                let since = if before.is_none() { self.started } else { Instant::now() };
+                if let Some(bar) = before.take().and_then(|phase| phase.bar) {
+                    bar.finish_and_clear();
                 }
-                bar
+                before.insert(Phased { label, since, from: done, bar: None })
             }
         };
+        if self.started.elapsed() < PROGRESS_DELAY {
+            return;
+        }
+        let bar = phase.bar.get_or_insert_with(|| new_bar(label, (done, total)));
         if let Some(total) = total {
             bar.set_length(total);
         }
         bar.set_position(done);
+        bar.set_message(told(
+            self.unit(label),
+            done,
+            total,
+            done.saturating_sub(phase.from),
+            phase.since.elapsed(),
+        ));
     }
 }
 
-fn new_bar(label: &'static str, unit: Unit, (done, total): (u64, Option<u64>)) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-    let template = match (done, total) {
-        (_, Some(_)) => "{prefix:9} [{wide_bar}] {percent:>3}%  {rate}, {eta} left",
-        (0, None) => "{prefix:9} {spinner} {elapsed} elapsed",
-        (_, None) => "{prefix:9} {spinner} {amount}, {rate}, {elapsed} elapsed",
-    };
-    let written = move |amount: u64| match unit {
+/// Returns the rate and the time left, or the time gone if the end is not known. `made` units took `gone`.
+fn told(unit: Unit, done: u64, total: Option<u64>, made: u64, gone: Duration) -> String {
+    let written = |amount: u64| match unit {
         Unit::Bytes => human_bytes(amount),
         Unit::Tuples => counted(amount, "tuple"),
     };
+    let per_second = made as f64 / gone.as_secs_f64().max(1e-3);
+    let rate = format!("{}/s", written(per_second as u64));
+    match total {
+        Some(total) if made > 0 => {
+            let left = Duration::from_secs_f64(total.saturating_sub(done) as f64 / per_second);
+            format!("{rate}, {} left", HumanDuration(left))
+        }
+        _ if made > 0 => format!("{}, {rate}, {} elapsed", written(done), HumanDuration(gone)),
+        _ => format!("{} elapsed", HumanDuration(gone)),
+    }
+}
+
+fn new_bar(label: &'static str, (done, total): (u64, Option<u64>)) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_position(done);
+    let template = match total {
+        Some(_) => "{prefix:9} [{bar:30}] {percent:>3}%  {wide_msg}",
+        None => "{prefix:9} {spinner} {wide_msg}",
+    };
     // The texts are constants; if one does not parse, the default style is used.
     if let Ok(style) = ProgressStyle::with_template(template) {
-        let style = style
-            .with_key("rate", move |state: &ProgressState, out: &mut dyn fmt::Write| {
-                let _ = write!(out, "{}/s", written(state.per_sec() as u64));
-            })
-            .with_key("amount", move |state: &ProgressState, out: &mut dyn fmt::Write| {
-                let _ = write!(out, "{}", written(state.pos()));
-            });
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_prefix(label);
@@ -122,11 +146,11 @@ fn new_bar(label: &'static str, unit: Unit, (done, total): (u64, Option<u64>)) -
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        let bar = match self.bar.get_mut() {
-            Ok(bar) => bar,
+        let phase = match self.phase.get_mut() {
+            Ok(phase) => phase,
             Err(poisoned) => poisoned.into_inner(),
         };
-        if let Some((_, bar)) = bar.take() {
+        if let Some(bar) = phase.take().and_then(|phase| phase.bar) {
             bar.finish_and_clear();
         }
     }
@@ -146,5 +170,20 @@ impl Observer for Progress {
 
     fn cancelled(&self) -> bool {
         self.is_interrupted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_of_the_phase() {
+        let told = |made, total| told(Unit::Tuples, 500, total, made, Duration::from_secs(2));
+        assert_eq!(told(400, Some(1000)), "200 tuples/s, 3 seconds left");
+        assert_eq!(told(400, None), "500 tuples, 200 tuples/s, 2 seconds elapsed");
+        assert_eq!(told(0, Some(1000)), "2 seconds elapsed");
+        let bytes = super::told(Unit::Bytes, 3 << 20, Some(4 << 20), 3 << 20, Duration::from_secs(1));
+        assert_eq!(bytes, "3.00 MiB/s, 0 seconds left");
     }
 }
