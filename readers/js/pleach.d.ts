@@ -142,10 +142,40 @@ export interface CheckOptions {
   progress?: (done: number, all: number, what: string) => void;
   /** Stops the check: it throws the signal's reason. */
   signal?: AbortSignal;
+  /** Other threads, which call `checkPart`. Each has one task at a time. This thread works, too. */
+  helpers?: CheckHelper[];
+  /** Bytes of a task, if there are helpers. */
+  partBytes?: number;
 }
+
+/** A part of a check, which can be sent to another thread, as its result can be sent back. */
+export interface CheckTask {
+  head: Uint8Array;
+  bytes: number;
+  cacheBytes: number;
+  part: { phase: number; kind: number; from: number; to: number };
+}
+
+export interface CheckResult {
+  sums: Finding[];
+  rules: Finding[];
+  later: Finding[];
+  blocks: number;
+  value: unknown;
+}
+
+/** Has a task done, and is told from time to time how many bytes more are done. */
+export type CheckHelper = (task: CheckTask, advance: (bytes: number, what: string) => void) => Promise<CheckResult>;
 
 /** Checks a whole file: every sum, then every rule. */
 export function check(from: Uint8Array | ArrayBuffer | Blob | Source, options?: CheckOptions): Promise<Report>;
+
+/** Runs a part of a check of a file, for a helper. */
+export function checkPart(
+  from: Uint8Array | ArrayBuffer | Blob | Source,
+  task: CheckTask,
+  options?: { advance?: (bytes: number, what: string) => void; signal?: AbortSignal },
+): Promise<CheckResult>;
 
 /** Names and sentences of the rules by which files are refused; rule 1 is at index 0. */
 export const RULES: [name: string, sentence: string][];

@@ -2,6 +2,9 @@
  * The page: forms and what they show. All work on the file is done in the worker.
  */
 const PAGE_TUPLES = 50;
+/** Threads of a check at most, and bytes of a file from which on it has more than one. */
+const THREADS_MAX = 8;
+const THREADS_BYTES = 8 << 20;
 const COLORS = {
   META: '#c9d2cd',
   LINE: '#7fc4a8',
@@ -42,7 +45,8 @@ function make(name, properties = {}, children = []) {
 }
 
 const script = new Blob([at('worker').textContent], { type: 'text/javascript' });
-const worker = new Worker(URL.createObjectURL(script));
+const address = URL.createObjectURL(script);
+const worker = new Worker(address);
 const waiting = new Map();
 let asked = 0;
 
@@ -67,13 +71,14 @@ worker.onerror = (event) => tell(`The reader failed: ${event.message}`);
  * @param {string} ask
  * @param {object} [data]
  * @param {(progress: {done: number, all: number, what: string}) => void} [progress]
+ * @param {MessagePort[]} [ports]
  */
-function request(ask, data = {}, progress = undefined) {
+function request(ask, data = {}, progress = undefined, ports = []) {
   asked += 1;
   const id = asked;
   return new Promise((resolve, reject) => {
     waiting.set(id, { resolve, reject, progress });
-    worker.postMessage({ ...data, id, ask });
+    worker.postMessage({ ...data, id, ask, ports }, ports);
   });
 }
 
@@ -414,6 +419,26 @@ function histogram({ title, said, counts, from, to }) {
   return make('figure', {}, [make('figcaption', { textContent: `${title} (${said})` }), picture, ends]);
 }
 
+/**
+ * Starts workers that help to check the file: one for each core that is left. The page does that, since in a page from
+ * a folder a worker cannot start others. Returns ports to them, and what ends them.
+ */
+function startHelpers() {
+  const isLarge = (opened?.blob?.size ?? Infinity) >= THREADS_BYTES;
+  const threads = isLarge ? Math.min(navigator.hardwareConcurrency ?? 1, THREADS_MAX) : 1;
+  const workers = Array.from({ length: threads - 1 }, () => new Worker(address));
+  const ports = workers.map((helper) => {
+    const { port1, port2 } = new MessageChannel();
+    helper.postMessage({ ask: 'serve', port: port1 }, [port1]);
+    helper.onerror = (event) => {
+      tell(`The reader failed: ${event.message}`);
+      request('cancel');
+    };
+    return port2;
+  });
+  return { ports, end: () => workers.forEach((helper) => helper.terminate()) };
+}
+
 at('check').addEventListener('click', async () => {
   tell();
   at('verdict').replaceChildren();
@@ -422,13 +447,14 @@ at('check').addEventListener('click', async () => {
   at('cancel').hidden = false;
   at('progress').hidden = false;
   const started = performance.now();
-  const report = await during('Checking …', () =>
-    request('check', {}, ({ done, all, what }) => {
-      at('bar').value = done / all;
-      const rate = done / 1e6 / ((performance.now() - started) / 1000);
-      at('progress-text').textContent = `${Math.floor((100 * done) / all)}%: ${what}, ${rate.toFixed(0)} MB/s`;
-    }),
-  );
+  const helpers = startHelpers();
+  const progress = ({ done, all, what }) => {
+    at('bar').value = done / all;
+    const rate = done / 1e6 / ((performance.now() - started) / 1000);
+    at('progress-text').textContent = `${Math.floor((100 * done) / all)}%: ${what}, ${rate.toFixed(0)} MB/s`;
+  };
+  const report = await during('Checking …', () => request('check', {}, progress, helpers.ports));
+  helpers.end();
   at('check').disabled = false;
   at('cancel').hidden = true;
   at('progress').hidden = true;

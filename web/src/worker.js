@@ -3,13 +3,16 @@
  *
  * A request is `{id, ask, ...}`; the answer is `{id, answer}` or `{id, fault}`.
  */
-import { check } from '../../readers/js/src/check.js';
+import { check, checkPart } from '../../readers/js/src/check.js';
 import { Damage, Refusal, SourceError } from '../../readers/js/src/error.js';
 import { hexText, numberOfBytes } from '../../readers/js/src/logical.js';
 import { Pleach } from '../../readers/js/src/pleach.js';
 import { HttpSource, sourceOf } from '../../readers/js/src/source.js';
 import { ENCODINGS } from '../../readers/js/src/shape.js';
+import { helpersOf } from './helpers.js';
 
+/** Milliseconds between two tellings of how far a check is. */
+const PROGRESS_MS = 40;
 /** Characters of a key or a value that are shown. */
 const SHOWN_MAX = 400;
 const BUCKETS = 48;
@@ -203,16 +206,21 @@ const ASKS = {
     return tuples;
   },
   histograms: () => histograms(),
-  async check({ id }) {
+  async check({ id, ports }) {
     running?.abort();
     const own = new AbortController();
     running = own;
     const started = performance.now();
+    let told = 0;
+    const progress = (done, all, what) => {
+      if (performance.now() - told >= PROGRESS_MS) {
+        told = performance.now();
+        postMessage({ id, progress: { done, all, what } });
+      }
+    };
     try {
-      const report = await check(source, {
-        signal: own.signal,
-        progress: (done, all, what) => postMessage({ id, progress: { done, all, what } }),
-      });
+      const helpers = helpersOf(ports, source);
+      const report = await check(source, { signal: own.signal, helpers, progress });
       return { ...report, seconds: (performance.now() - started) / 1000 };
     } catch (error) {
       if (own.signal.aborted) {
@@ -222,6 +230,15 @@ const ASKS = {
     } finally {
       running = running === own ? null : running;
     }
+  },
+  async share({ blob, known }) {
+    source = known ? HttpSource.known(known) : sourceOf(blob);
+  },
+  part: ({ id, task }, post) =>
+    checkPart(source, task, { advance: (bytes, what) => post({ id, progress: { bytes, what } }) }),
+  /** Answers another worker, as its helper. */
+  async serve({ port }) {
+    port.onmessage = ({ data }) => answer(data, (message) => port.postMessage(message));
   },
   async cancel() {
     running?.abort();
@@ -351,10 +368,13 @@ function faultOf(error) {
   return { kind: isPlain ? 'input' : 'failed', rule: '', text: error instanceof Error ? error.message : String(error) };
 }
 
-onmessage = async ({ data }) => {
+/** Answers what the page, or another worker, asks for. */
+async function answer(data, post) {
   try {
-    postMessage({ id: data.id, answer: await ASKS[data.ask](data) });
+    post({ id: data.id, answer: await ASKS[data.ask](data, post) });
   } catch (error) {
-    postMessage({ id: data.id, fault: faultOf(error) });
+    post({ id: data.id, fault: faultOf(error) });
   }
-};
+}
+
+onmessage = ({ data }) => answer(data, (message) => postMessage(message));

@@ -1,25 +1,29 @@
 /**
- * A check of a whole file: every sum, then every rule.
+ * A check of a whole file: every sum, then every rule. Its parts can be run by several threads.
  *
  * Broken rules are reported only if all sums are right, since one damaged block can break many rules.
  */
 import { Refusal } from './error.js';
 import { HEAD_BYTES, Header, PAGE_BYTES } from './header.js';
-import { readMeta } from './meta.js';
-import { readRecord } from './record.js';
 import { sourceOf } from './source.js';
-import { ColumnCheck } from './check/columns.js';
-import { checkFrame } from './check/frame.js';
-import { GridCheck } from './check/grid.js';
-import { LineCheck, checkSpineLines } from './check/lines.js';
-import { checkMeta } from './check/meta.js';
-import { Job } from './check/reader.js';
-import { checkBlocks, checkFileId, checkLists } from './check/sums.js';
-import { TrieCheck, checkText } from './check/text.js';
-import { checkBtree, checkFast, checkHarmonia, checkPacked } from './check/trees.js';
+import { kindsOf, partsOf, runPart } from './check/parts.js';
+import { FINDINGS_MAX, Job } from './check/reader.js';
 
 /**
  * @typedef {import('./check/reader.js').Finding} Finding
+ * @typedef {import('./check/parts.js').Result} Result
+ *
+ * @typedef {{head: Uint8Array, bytes: number, cacheBytes: number, part: import('./check/parts.js').Part}} Task
+ * What a helper is asked for: a part of the check of a file with this head and length.
+ *
+ * @typedef {(task: Task, advance: (bytes: number, what: string) => void) => Promise<Result>} Helper
+ *
+ * @typedef {object} Options
+ * @property {(done: number, all: number, what: string) => void} [progress]
+ * @property {AbortSignal} [signal]
+ * @property {Helper[]} [helpers] other threads, each of which calls `checkPart`; this thread works, too
+ * @property {number} [partBytes] of a part of the work, with helpers; by itself this follows from the file
+ *
  * @typedef {{verdict: 'clean' | 'damaged' | 'foreign' | 'newer', findings: Finding[], blocks: number, bytes: number,
  *   tuples: number | null}} Report
  */
@@ -32,18 +36,24 @@ const CODES = new Map([
   ['table-sum', 'table'],
 ]);
 
+/** Bytes of a part of the work that is divided. */
+const PART_BYTES_MIN = 1 << 20;
+const PART_BYTES_MAX = 16 << 20;
+/** Bytes of the file that all threads keep, and that each of them keeps at least. */
+const CACHE_BYTES = 48 << 20;
+const CACHE_BYTES_MIN = 6 << 20;
+
 /**
  * Checks a file. Damage is in the report; an error means that the file could not be read, or that the check was
  * stopped by the signal.
  * @param {unknown} from bytes, a `Blob` or a source
- * @param {{progress?: (done: number, all: number, what: string) => void, signal?: AbortSignal}} [options]
+ * @param {Options} [options]
  * @returns {Promise<Report>}
  */
 export async function check(from, options = {}) {
   const source = sourceOf(from);
-  const job = new Job(source, options);
+  const whole = new Whole(source, options);
   const head = await source.read(0, Math.min(HEAD_BYTES, source.bytes));
-  const closing = await source.read(Math.max(source.bytes - HEAD_BYTES, 0), Math.min(HEAD_BYTES, source.bytes));
   let header;
   try {
     header = new Header(head, source.bytes);
@@ -51,59 +61,169 @@ export async function check(from, options = {}) {
     if (!(error instanceof Refusal)) {
       throw error;
     }
-    return checkRefused(job, head, closing, error);
+    return checkRefused(whole, head, error);
   }
-  await checkAll(job, header, closing);
-  return reportOf(job, 'clean', header.tuples);
+  await whole.run(header);
+  return reportOf(whole, 'clean', header.tuples);
 }
 
 /**
- * @param {Job} job
+ * Runs a part of the check of a file, as a helper is asked to.
+ * @param {unknown} from
+ * @param {Task} task
+ * @param {{advance?: (bytes: number, what: string) => void, signal?: AbortSignal}} [options]
+ */
+export async function checkPart(from, { head, bytes, cacheBytes, part }, options = {}) {
+  const job = new Job(sourceOf(from), { ...options, cacheBytes });
+  return runPart(job, new Header(head, bytes), part);
+}
+
+/** A check under way: what its parts have found, and how far they are. */
+class Whole {
+  /** @param {import('./source.js').Counted} source @param {Options} options */
+  constructor(source, options) {
+    this.source = source;
+    this.options = options;
+    /** @type {Finding[]} */
+    this.sums = [];
+    /** @type {Finding[]} */
+    this.rules = [];
+    this.blocks = 0;
+    this.done = 0;
+    this.all = 0;
+    /** Stops the parts that this thread runs, where another one has failed. */
+    this.stop = new AbortController();
+  }
+
+  /** @param {number} bytes @param {string} what */
+  advance(bytes, what) {
+    this.done += bytes;
+    this.options.progress?.(Math.min(this.done, this.all), this.all, what);
+  }
+
+  /** Runs all parts of a check. @param {Header} header */
+  async run(header) {
+    const { signal } = this.options;
+    const stop = () => this.stop.abort(signal?.reason);
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', stop);
+    try {
+      const phases = kindsOf(header);
+      this.all = phases.flat().reduce((all, kind) => all + kind.count * kind.weight, 0);
+      for (const [phase, kinds] of phases.entries()) {
+        if (phase === 0 || this.sums.length === 0) {
+          await this.runPhase(header, phase, kinds);
+        }
+      }
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      this.stop.abort();
+    }
+  }
+
+  /**
+   * Runs all parts of a phase, by this thread and its helpers, and joins what they found in the order of the parts.
+   * @param {Header} header
+   * @param {number} phase
+   * @param {import('./check/parts.js').Kind[]} kinds
+   */
+  async runPhase(header, phase, kinds) {
+    const { source, options } = this;
+    const helpers = options.helpers ?? [];
+    const cacheBytes = Math.max(CACHE_BYTES / (helpers.length + 1), CACHE_BYTES_MIN);
+    const own = { signal: this.stop.signal };
+    /** @type {Helper[]} */
+    const threads = [(task, advance) => checkPart(source, task, { ...own, advance }), ...helpers];
+    const most = kinds.reduce((sum, kind) => sum + kind.count * kind.weight, 0);
+    const share = Math.min(Math.max(most / (8 * threads.length), PART_BYTES_MIN), PART_BYTES_MAX);
+    const parts = partsOf(kinds, phase, helpers.length > 0 ? (options.partBytes ?? share) : Infinity);
+    /** @type {Result[]} */
+    const results = new Array(parts.length);
+    let next = 0;
+    // A helper that is ended does not answer.
+    const stopped = new Promise((_, reject) => {
+      this.stop.signal.addEventListener('abort', () => reject(this.stop.signal.reason));
+    });
+    const all = Promise.all(
+      threads.map(async (thread) => {
+        while (next < parts.length && !this.stop.signal.aborted) {
+          const number = next;
+          next += 1;
+          const task = { head: header.head, bytes: header.bytes, cacheBytes, part: parts[number] };
+          results[number] = await thread(task, (bytes, what) => this.advance(bytes, what));
+        }
+      }),
+    );
+    await Promise.race([all, stopped]);
+    this.stop.signal.throwIfAborted();
+    for (const [number, kind] of kinds.entries()) {
+      await this.join(
+        kind,
+        results.filter((_, at) => parts[at].kind === number),
+      );
+    }
+  }
+
+  /**
+   * Joins what the parts of a kind have found.
+   * @param {import('./check/parts.js').Kind} kind
+   * @param {Result[]} results
+   */
+  async join(kind, results) {
+    const job = new Job(this.source, {});
+    await kind.join?.(job, results);
+    for (const { sums, rules, blocks } of results) {
+      this.sums.push(...sums);
+      this.rules.push(...rules);
+      this.blocks += blocks;
+    }
+    this.rules.push(...results.flatMap((result) => result.later), ...job.rules);
+  }
+}
+
+/**
+ * @param {Whole} whole
  * @param {Report['verdict']} verdict
  * @param {number | null} tuples
  * @returns {Report}
  */
-function reportOf(job, verdict, tuples) {
-  const findings = (job.sums.length > 0 ? job.sums : job.rules).sort((one, other) => one.offset - other.offset);
+function reportOf(whole, verdict, tuples) {
+  const { blocks, source } = whole;
+  const all = whole.sums.length > 0 ? whole.sums : whole.rules;
+  const findings = all.sort((one, other) => one.offset - other.offset).slice(0, FINDINGS_MAX);
   const worse = verdict === 'clean' && findings.length > 0 ? 'damaged' : verdict;
-  return { verdict: worse, findings, blocks: job.blocks, bytes: job.source.bytes, tuples };
+  return { verdict: worse, findings, blocks, bytes: source.bytes, tuples };
 }
 
 /**
  * Reports on a file that is refused. The copies at its end may still give access to the rest.
- * @param {Job} job
+ * @param {Whole} whole
  * @param {Uint8Array} head
- * @param {Uint8Array} closing
  * @param {Refusal} refusal
  * @returns {Promise<Report>}
  */
-async function checkRefused(job, head, closing, refusal) {
+async function checkRefused(whole, head, refusal) {
   const { rule, message } = refusal;
-  const { bytes } = job.source;
+  const { source } = whole;
+  const { bytes } = source;
   const code = CODES.get(rule) ?? 'header';
   const isTable = rule === 'table-sum';
   const offset = code === 'length' ? bytes : isTable ? PAGE_BYTES : 0;
   const section = code === 'length' ? 'file' : isTable ? 'section table' : 'superblock';
-  job.add(job.sums, {
-    code,
-    section,
-    offset,
-    length: PAGE_BYTES,
-    expected: `rule ${rule}`,
-    found: 'not so',
-    text: message,
-  });
+  const expected = `rule ${rule}`;
+  whole.sums.push({ code, section, offset, length: PAGE_BYTES, expected, found: 'not so', text: message });
   if (rule === 'magic') {
-    return reportOf(job, 'foreign', null);
+    return reportOf(whole, 'foreign', null);
   }
   if (rule === 'version' || rule === 'feature' || rule === 'required-section') {
-    return reportOf(job, 'newer', null);
+    return reportOf(whole, 'newer', null);
   }
+  const closing = await source.read(Math.max(bytes - HEAD_BYTES, 0), Math.min(HEAD_BYTES, bytes));
   const header = throughCopies(head, closing, bytes);
   if (header) {
-    await checkAll(job, header, closing);
+    await whole.run(header);
   }
-  return reportOf(job, 'damaged', header?.tuples ?? null);
+  return reportOf(whole, 'damaged', header?.tuples ?? null);
 }
 
 /**
@@ -137,106 +257,4 @@ function throughCopies(head, closing, bytes) {
     }
   }
   return null;
-}
-
-/**
- * Checks that the copies at the end equal the originals.
- * @param {Job} job
- * @param {Uint8Array} head
- * @param {Uint8Array} closing
- */
-function checkCopies(job, head, closing) {
-  const { bytes } = job.source;
-  const copies = [
-    ['superblock-copy', 'closing superblock', 0, PAGE_BYTES],
-    ['table-copy', 'closing section table', PAGE_BYTES, 0],
-  ];
-  for (const [code, section, first, copy] of /** @type {[string, string, number, number][]} */ (copies)) {
-    for (let at = 0; at < PAGE_BYTES; at++) {
-      if (head[first + at] !== closing[copy + at]) {
-        const offset = bytes - HEAD_BYTES + copy + at;
-        const [expected, found] = [String(head[first + at]), String(closing[copy + at])];
-        const text = `the ${section} must equal the first`;
-        job.add(job.sums, { code, section, offset, length: PAGE_BYTES - at, expected, found, text });
-        break;
-      }
-    }
-  }
-}
-
-/** Bytes of sections that are read again to check their rules. @param {Header} header */
-function bytesOfRules(header) {
-  const { tails, keys, values, codes, text, packed, harmonia, btree, fast, spine } = header;
-  const columns = [tails, keys, values, codes, text, packed].map((it) => it?.shape.dataBytes ?? 0);
-  const others = [harmonia, btree, fast, spine].map((it) => it?.shape.bytes ?? 0);
-  return [...columns, ...others].reduce((all, one) => all + one, 0);
-}
-
-/**
- * @param {Job} job
- * @param {Header} header
- * @param {Uint8Array} closing
- */
-async function checkAll(job, header, closing) {
-  job.all += bytesOfRules(header);
-  checkCopies(job, header.head, closing);
-  job.what = 'frame';
-  await checkFrame(job, header);
-  await checkLists(job, header);
-  for (const section of header.sections) {
-    if (section.tag !== 'LINE' && section.tag !== 'SUM2') {
-      job.what = `sums of ${section.tag}`;
-      await checkBlocks(job, header, section);
-    }
-  }
-  await checkFileId(job, header);
-  await checkLines(job, header);
-  if (job.sums.length > 0) {
-    return;
-  }
-  await checkSections(job, header);
-}
-
-/** @param {Job} job @param {Header} header */
-async function checkLines(job, header) {
-  job.what = 'tuple lines';
-  if (job.sums.length > 0) {
-    await checkBlocks(job, header, header.line);
-    return;
-  }
-  const grid = header.grid ? new GridCheck(job, header) : null;
-  await grid?.checkPadding();
-  const lines = new LineCheck(job, header, grid);
-  await checkBlocks(job, header, header.line, (at, bytes) => lines.piece(at, bytes));
-  await grid?.finish();
-}
-
-/** @param {Job} job @param {Header} header */
-async function checkSections(job, header) {
-  const section = header.find('META');
-  const bytes = section ? await job.source.read(section.offset, section.length) : new Uint8Array(0);
-  const record = readRecord(readMeta(bytes).valueLogical, header.valueType.name);
-  /** @type {[string, () => Promise<void>][]} */
-  const steps = [
-    ['columns', () => new ColumnCheck(job, header, record).run()],
-    ['TEXT', () => checkText(job, header)],
-    [
-      'TRIE',
-      async () => {
-        if (header.trie) {
-          await new TrieCheck(job, header).run();
-        }
-      },
-    ],
-    ['PACK', () => checkPacked(job, header)],
-    ['HARM', () => checkHarmonia(job, header)],
-    ['BTRE', () => checkBtree(job, header)],
-    ['FAST', () => checkFast(job, header)],
-    ['SPIN', () => checkSpineLines(job, header)],
-    ['META', () => checkMeta(job, header, bytes)],
-  ];
-  for (const [what, step] of steps) {
-    job.what = what;
-    await step();
-  }
 }

@@ -259,17 +259,93 @@ export function indexInPage(tree, level, page, inside) {
 }
 
 /**
+ * Slots that follow each other in a line of a page, and what their ranks follow from.
+ * @typedef {object} LineRun
+ * @property {number} slots how many there are
+ * @property {Int32Array} ranks ranks of the nodes of such a line, by slot
+ * @property {number} place slot of the first one in its line
+ * @property {number} first in-order index at which the line begins
+ * @property {number} step tuples from one node of the line to the next
+ */
+
+/** @type {Map<number, Int32Array>} */
+const RANKS = new Map();
+
+/**
+ * Ranks of the slots of a line among its keys.
+ * @param {number} levels at most 16
+ * @param {number} dk
+ */
+function ranksOf(levels, dk) {
+  const key = 256 * levels + dk;
+  let ranks = RANKS.get(key);
+  if (!ranks) {
+    ranks = Int32Array.from({ length: nodes(levels) }, (_, slot) => rankInLine(levels, dk, slot));
+    RANKS.set(key, ranks);
+  }
+  return ranks;
+}
+
+/**
+ * The slots of a page from one on that are in the same line; null if the slot is free.
+ * @param {Tree} tree
+ * @param {PageLevel} level
+ * @param {number} page
+ * @param {number} inside slot in the page
+ * @returns {LineRun | null}
+ */
+export function runInPage(tree, level, page, inside) {
+  const part = page === level.last ? 1 : 0;
+  let line = null;
+  for (const one of level.lines) {
+    line = one.start[part] <= inside ? one : line;
+  }
+  if (!line) {
+    return null;
+  }
+  const size = nodes(line.levels);
+  const rest = inside - line.start[part];
+  const [group, slot] = [Math.floor(rest / line.pitch), rest % line.pitch];
+  const [of, place] = [Math.floor(slot / size), slot % size];
+  const number = group * 2 ** line.group + of;
+  if (of >= 2 ** line.group || number > line.last[part]) {
+    return null;
+  }
+  const whole = level.joined ? number : page * 2 ** line.above + number;
+  const step = 2 ** line.below;
+  const ranks = ranksOf(line.levels, tree.geometry.dk);
+  return { slots: size - place, ranks, place, first: whole * 2 ** line.levels * step + step - 1, step };
+}
+
+/**
+ * In-order index of the node in a slot of a run.
+ * @param {LineRun} run
+ * @param {number} slot counted from the first one
+ */
+export const indexInRun = (run, slot) => run.first + run.ranks[run.place + slot] * run.step;
+
+/**
  * In-order index of the node in a slot of a full tree; -1 if the slot is free.
  * @param {Tree} tree
  * @param {number} slot
  */
 export function indexOf(tree, slot) {
+  const found = pageOfSlot(tree, slot);
+  return found ? indexInPage(tree, found.level, found.page, found.inside) : -1;
+}
+
+/**
+ * The page of a slot of a full tree, and the slot in it; null if no page has it.
+ * @param {Tree} tree
+ * @param {number} slot
+ */
+export function pageOfSlot(tree, slot) {
   let level = null;
   for (const page of tree.pages) {
     level = page.start <= slot ? page : level;
   }
   if (!level) {
-    return -1;
+    return null;
   }
   const inside = slot - level.start;
   let page;
@@ -279,12 +355,12 @@ export function indexOf(tree, slot) {
     const unit = level.unitPages * level.slots[0] + level.gapSlots;
     const own = Math.floor((inside % unit) / level.slots[0]);
     if (own >= level.unitPages) {
-      return -1;
+      return null;
     }
     page = Math.floor(inside / unit) * level.unitPages + own;
   }
   page = Math.min(page, level.last);
-  return indexInPage(tree, level, page, slot - pageSlot(level, page));
+  return { level, page, inside: slot - pageSlot(level, page) };
 }
 
 /**

@@ -8,7 +8,7 @@ import { Refusal } from './error.js';
 /** GATHER[mask * 256 + byte]: the kept bits of a byte at the low end, in their order. */
 const GATHER = new Uint8Array(65536);
 /** SPREAD[mask * 256 + bits]: the reverse. */
-const SPREAD = new Uint8Array(65536);
+export const SPREAD = new Uint8Array(65536);
 /** Number of bits of each byte. */
 export const BITS = new Uint8Array(256);
 for (let mask = 0; mask < 256; mask++) {

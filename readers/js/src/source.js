@@ -128,6 +128,14 @@ export class HttpSource extends Counted {
   }
 
   /**
+   * Makes a source of a file that another one has opened, which must still be the same.
+   * @param {{url: string, bytes: number, tag: string | null, time: string | null}} known
+   */
+  static known({ url, bytes, tag, time }) {
+    return Object.assign(new HttpSource(url), { bytes, tag, time, isKnown: true });
+  }
+
+  /**
    * @param {number} offset
    * @param {number} length
    */

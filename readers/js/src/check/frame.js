@@ -34,9 +34,34 @@ function startOf(tag, end, length) {
  * @param {Header} header
  */
 export async function checkFrame(job, header) {
+  await checkCopies(job, header);
   checkSuperblock(job, header);
   checkTable(job, header);
   await checkPlaces(job, header);
+}
+
+/**
+ * Checks that the copies at the end equal the originals.
+ * @param {Job} job
+ * @param {Header} header
+ */
+async function checkCopies(job, { head, bytes }) {
+  const closing = await job.source.read(bytes - HEAD_BYTES, HEAD_BYTES);
+  const copies = [
+    ['superblock-copy', 'closing superblock', 0, PAGE_BYTES],
+    ['table-copy', 'closing section table', PAGE_BYTES, 0],
+  ];
+  for (const [code, section, first, copy] of /** @type {[string, string, number, number][]} */ (copies)) {
+    for (let at = 0; at < PAGE_BYTES; at++) {
+      if (head[first + at] !== closing[copy + at]) {
+        const offset = bytes - HEAD_BYTES + copy + at;
+        const [expected, found] = [String(head[first + at]), String(closing[copy + at])];
+        const text = `the ${section} must equal the first`;
+        job.add(job.sums, { code, section, offset, length: PAGE_BYTES - at, expected, found, text });
+        break;
+      }
+    }
+  }
 }
 
 /** @param {Job} job @param {Header} header */

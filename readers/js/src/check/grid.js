@@ -21,6 +21,8 @@ import { Stream, firstNonZero } from './reader.js';
  * @property {number} field the number in its form
  * @property {number} shift
  * @property {number} part of the border
+ *
+ * @typedef {{steps: number[], segments: number, units: number, isOver: boolean}} Counts
  */
 
 /** Thrown where the grid breaks a rule: its rest is not looked at. */
@@ -63,6 +65,8 @@ function distance(oneHigh, oneLow, otherHigh, otherLow, shift) {
 function partsOf(step) {
   return step.kind === 0 ? step.field + 1 : step.kind === 1 ? 32 * (step.field + 1) : 24;
 }
+
+const MARK = 'each border of lines must have its mark';
 
 /** Bits below a cell. @param {number} cell up to 32 */
 const bitsBelow = (cell) => (cell >= 32 ? 0xffffffff : (1 << cell) - 1);
@@ -115,6 +119,52 @@ export class GridCheck {
     };
   }
 
+  /**
+   * Begins behind a border that is not the first one. Its mark says how far the marks before it have come: with a
+   * mark that is not where the rule puts it, the check of the lines before this one has found a fault.
+   * @param {number} border
+   * @param {number} high
+   * @param {number} low
+   */
+  begin(border, high, low) {
+    try {
+      const way = this.wayOf(high, low);
+      this.free = this.cellOf(way[way.length - 1], border) + 1;
+      this.way = way;
+      this.lastHigh = high;
+      this.lastLow = low;
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /**
+   * The cell with the mark of a border, from the part of the border on.
+   * @param {Step} step
+   * @param {number} border
+   */
+  cellOf(step, border) {
+    const isMarks = step.kind === 2;
+    for (let number = Math.floor(step.part / 32); ; number++) {
+      const unit = step.first + number;
+      if (isMarks ? number > 0 : unit >= this.shape.units) {
+        throw isMarks ? this.ofSegment(step.number, MARK) : this.ofUnit(this.shape.units - 1, MARK);
+      }
+      const at = isMarks ? 0 : this.unit(unit);
+      const { view } = this.unitStream;
+      const marks = isMarks ? step.field : view.getUint32(at, true);
+      const own = border - (isMarks ? step.first : view.getUint32(at + 4, true));
+      if (own < 0 || own >= popcount(marks)) {
+        continue;
+      }
+      for (let cell = Math.max(step.part - 32 * number, 0); cell < 32; cell++) {
+        if (((marks >>> cell) & 1) !== 0 && popcount(marks & bitsBelow(cell)) === own) {
+          return 32 * number + cell;
+        }
+      }
+    }
+  }
+
   async checkPadding() {
     const { shape, job, offset } = this;
     const zeros = await job.source.read(offset + 16 * shape.segments, shape.unitsAt - 16 * shape.segments);
@@ -160,7 +210,7 @@ export class GridCheck {
     if (part < 0) {
       way = this.wayOf(high, low);
       if (before.length === 0 || before[before.length - 1].number !== way[way.length - 1].number) {
-        const units = this.end(before, free, border);
+        const units = this.leave(before, free, border);
         this.between(before, way, border);
         this.ends(before, way);
         counts = { units, segments: this.begins(before, way, high, low) };
@@ -271,25 +321,24 @@ export class GridCheck {
    * @param {number} border
    */
   mark(step, cell, free, border) {
-    const text = 'each border of lines must have its mark';
     if (step.kind === 2) {
       const below = popcount(step.field & bitsBelow(cell));
       if (cell >= 24 || ((step.field >>> cell) & 1) === 0 || step.first + below !== border) {
-        throw this.ofSegment(step.number, text);
+        throw this.ofSegment(step.number, MARK);
       }
       return;
     }
     this.empty(step, free, cell, border);
     const unit = step.first + Math.floor(cell / 32);
     if (unit >= this.shape.units) {
-      throw this.ofUnit(this.shape.units - 1, text);
+      throw this.ofUnit(this.shape.units - 1, MARK);
     }
     const at = this.unit(unit);
     const { view } = this.unitStream;
     const marks = view.getUint32(at, true);
     const own = cell % 32;
     if (((marks >>> own) & 1) === 0 || view.getUint32(at + 4, true) + popcount(marks & bitsBelow(own)) !== border) {
-      throw this.ofUnit(unit, text);
+      throw this.ofUnit(unit, MARK);
     }
   }
 
@@ -323,7 +372,7 @@ export class GridCheck {
    * @param {number} free
    * @param {number} border
    */
-  end(way, free, border) {
+  leave(way, free, border) {
     const step = way[way.length - 1];
     if (!step) {
       return 0;
@@ -440,48 +489,72 @@ export class GridCheck {
     }
   }
 
-  /** Checks what is left when all borders have passed, and how many there are of everything. */
-  async finish() {
-    const { header, shape, job } = this;
-    const borders = Math.max(header.lines - 1, 0);
-    if (borders > 0 && !this.isOver) {
-      await job.once(() => {
-        try {
-          const units = this.end(this.way, this.free, borders);
-          this.between(this.way, [], borders);
-          this.ends(this.way, []);
-          this.units += units;
-        } catch (error) {
-          this.fail(error);
-        }
-      });
-    }
-    if (this.steps.reduce((all, one) => all + one, 0) + 1 !== header.lines || this.isOver) {
+  /** Checks what is left when all borders have passed. */
+  async end() {
+    const borders = Math.max(this.header.lines - 1, 0);
+    if (borders === 0 || this.isOver) {
       return;
     }
-    let most = 0;
-    this.steps.forEach((count, steps) => {
-      most = count > 0 ? steps : most;
+    await this.job.once(() => {
+      try {
+        const units = this.leave(this.way, this.free, borders);
+        this.between(this.way, [], borders);
+        this.ends(this.way, []);
+        this.units += units;
+      } catch (error) {
+        this.fail(error);
+      }
     });
-    /** @param {number} after */
-    const left = (after) => this.steps.slice(after + 1).reduce((all, one) => all + one, 0);
-    let usual = most > 0 ? 1 : 0;
-    while (usual < most && left(usual) > Math.floor(header.lines / 50)) {
-      usual += 1;
-    }
-    if (most !== shape.steps || usual !== shape.usualSteps) {
-      const [expected, found] = [`${most} and ${usual}`, `${shape.steps} and ${shape.usualSteps}`];
-      job.rule('grid', 'GRID', this.offset, shape.bytes, expected, found, 'steps must be those of the borders');
-    }
-    let { units } = this;
-    if (units === 0) {
-      // There is always one.
-      const one = await job.source.read(this.offset + shape.unitsAt, 8);
-      units = firstNonZero(one, 0, 8) < 0 ? 1 : 0;
-    }
-    if (this.segments !== shape.segments || units !== shape.units) {
-      const [expected, found] = [`${this.segments} and ${units}`, `${shape.segments} and ${shape.units}`];
-      job.rule('grid', 'GRID', this.offset, shape.bytes, expected, found, 'segments and units must belong to segments');
-    }
+  }
+
+  /** What the check of some lines has seen. */
+  counts() {
+    const { steps, segments, units, isOver } = this;
+    return { steps, segments, units, isOver };
+  }
+}
+
+/**
+ * Checks how many there are of everything.
+ * @param {Job} job
+ * @param {Header} header
+ * @param {Counts[]} parts what the checks of all lines have seen
+ */
+export async function checkCounts(job, header, parts) {
+  const { offset, shape } = /** @type {import('../header.js').Placed<import('../shape.js').GridShape>} */ (header.grid);
+  const steps = new Array(10).fill(0);
+  let [segments, units] = [0, 0];
+  for (const part of parts) {
+    part.steps.forEach((count, at) => {
+      steps[at] += count;
+    });
+    segments += part.segments;
+    units += part.units;
+  }
+  if (steps.reduce((all, one) => all + one, 0) + 1 !== header.lines || parts.some((part) => part.isOver)) {
+    return;
+  }
+  let most = 0;
+  steps.forEach((count, at) => {
+    most = count > 0 ? at : most;
+  });
+  /** @param {number} after */
+  const left = (after) => steps.slice(after + 1).reduce((all, one) => all + one, 0);
+  let usual = most > 0 ? 1 : 0;
+  while (usual < most && left(usual) > Math.floor(header.lines / 50)) {
+    usual += 1;
+  }
+  if (most !== shape.steps || usual !== shape.usualSteps) {
+    const [expected, found] = [`${most} and ${usual}`, `${shape.steps} and ${shape.usualSteps}`];
+    job.rule('grid', 'GRID', offset, shape.bytes, expected, found, 'steps must be those of the borders');
+  }
+  if (units === 0) {
+    // There is always one.
+    const one = await job.source.read(offset + shape.unitsAt, 8);
+    units = firstNonZero(one, 0, 8) < 0 ? 1 : 0;
+  }
+  if (segments !== shape.segments || units !== shape.units) {
+    const [expected, found] = [`${segments} and ${units}`, `${shape.segments} and ${shape.units}`];
+    job.rule('grid', 'GRID', offset, shape.bytes, expected, found, 'segments and units must belong to segments');
   }
 }

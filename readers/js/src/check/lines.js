@@ -5,16 +5,20 @@
  * borders. A line that is not plainly right is looked at again, word by word, and its faults are reported.
  */
 import { numberOfBytes } from '../logical.js';
-
 import { slotBytes } from '../shape.js';
 import { wordAt } from '../search.js';
 import { isKeyWord, MINUS_ZERO } from '../types.js';
+import { GridCheck } from './grid.js';
 import { Stream, firstNonZero } from './reader.js';
+import { checkBlocks } from './sums.js';
 
 /**
  * @typedef {import('./reader.js').Job} Job
  * @typedef {import('../header.js').Header} Header
  */
+
+/** Lines of a block. */
+const BLOCK_LINES = 128;
 
 /** A level of the spine, and the line of it that was looked at last. */
 class LevelCursor {
@@ -136,6 +140,33 @@ export class LineCheck {
     this.minusZero = this.wordOfMinusZero();
   }
 
+  /**
+   * Begins at a line that is not the first one: reads the last words before it.
+   * @param {number} first
+   */
+  async begin(first) {
+    const { header, grid, before } = this;
+    this.next = first;
+    const stream = new Stream(this.job.pages, 1);
+    /** @param {number} line */
+    const read = (line) => {
+      const end = header.lineTuples * header.wordBytes;
+      const at = stream.at(header.line.offset + 64 * line, 64) + end - header.wordBytes;
+      for (let part = 0; part < this.words; part++) {
+        before[part] = stream.view.getUint32(at + 4 * part, true);
+      }
+    };
+    await this.job.once(() => {
+      // The last border is the one before the last line.
+      const border = Math.min(first - 1, header.lines - 2);
+      if (grid && border >= 0) {
+        read(border);
+        grid.begin(border, before[1], before[0]);
+      }
+      read(Math.min(first, header.lines) - 1);
+    });
+  }
+
   /** The word of -0.0, which no key has; null if no word could be it. */
   wordOfMinusZero() {
     const { keyType, short } = this.header;
@@ -222,7 +253,7 @@ export class LineCheck {
       this.before[0] = low;
       this.before[1] = high;
       this.next = number + 1;
-      this.job.kept = this.job.rules.length;
+      this.job.keep();
     }
   }
 
@@ -269,7 +300,7 @@ export class LineCheck {
       }
       before.set(u.subarray(leftAt, leftAt + 4));
       this.next = number + 1;
-      this.job.kept = this.job.rules.length;
+      this.job.keep();
     }
   }
 
@@ -432,6 +463,28 @@ export class LineCheck {
 }
 
 /**
+ * Checks some blocks of tuple lines: their sums, and all rules. Returns what the grid has to count.
+ * @param {Job} job
+ * @param {Header} header
+ * @param {number} from
+ * @param {number} to
+ */
+export async function checkLines(job, header, from, to) {
+  const grid = header.grid ? new GridCheck(job, header) : null;
+  const lines = new LineCheck(job, header, grid);
+  if (from === 0) {
+    await grid?.checkPadding();
+  } else if (header.lines > 0) {
+    await lines.begin(from * BLOCK_LINES);
+  }
+  await checkBlocks(job, header, header.line, from, to, (at, bytes) => lines.piece(at, bytes));
+  if (to >= header.line.sums) {
+    await grid?.end();
+  }
+  return grid?.counts() ?? null;
+}
+
+/**
  * Checks padding, shifts and flags of every spine line, and the number of flagged ones.
  * @param {Job} job
  * @param {Header} header
@@ -456,7 +509,7 @@ export async function checkSpineLines(job, header) {
         }
         flagged += level.encoding !== 0 && (stream.view.getUint8(at + 63) & 1) !== 0 ? 1n : 0n;
       },
-      { bytes: 64 * level.lines },
+      { weight: 64 },
     );
     if (level.lines % 2 === 1) {
       await job.zeros('SPIN', start + 64 * level.lines, start + 64 * (level.lines + 1));

@@ -18,13 +18,28 @@ import { Stream } from './reader.js';
 /** Text of a file, for people. @param {string} text */
 const shown = (text) => JSON.stringify(text.slice(0, 80));
 
+/** Reads the section. @param {Job} job @param {Header} header */
+async function bytesOf(job, header) {
+  const section = header.find('META');
+  return section ? job.source.read(section.offset, section.length) : new Uint8Array(0);
+}
+
+/**
+ * The fields that META gives to values.
+ * @param {Job} job
+ * @param {Header} header
+ */
+export async function fieldsOf(job, header) {
+  return readRecord(readMeta(await bytesOf(job, header)).valueLogical, header.valueType.name);
+}
+
 /**
  * @param {Job} job
  * @param {Header} header
- * @param {Uint8Array} bytes the section
  */
-export async function checkMeta(job, header, bytes) {
+export async function checkMeta(job, header) {
   const section = header.find('META');
+  const bytes = await bytesOf(job, header);
   const start = section?.offset ?? 0;
   if (section) {
     const records = walkMeta(bytes, (at, text) => {
@@ -38,7 +53,10 @@ export async function checkMeta(job, header, bytes) {
     }
   }
   const meta = readMeta(bytes);
-  await checkIntervals(job, header, meta, start);
+  if (meta.interval !== '' && !areIntervals(header, meta)) {
+    const text = 'values of intervals must be records that begin with a key';
+    job.rule('meta', 'META', start, 8, 'inclusive', shown(meta.interval), text);
+  }
   checkApproximate(job, header, meta, start);
   const logical = meta.valueLogical;
   if (logical.startsWith('record<') && !readRecord(logical, header.valueType.name)) {
@@ -93,23 +111,30 @@ function endOf(keyType, value) {
 }
 
 /**
- * @param {Job} job
+ * Reports whether values can be the ends of intervals.
  * @param {Header} header
  * @param {import('../meta.js').Meta} meta
- * @param {number} start
  */
-async function checkIntervals(job, header, meta, start) {
-  if (meta.interval === '') {
+function areIntervals({ keyType, valueType }, meta) {
+  const record = readRecord(meta.valueLogical, valueType.name);
+  const kind = FIELD_KINDS.get(keyType.name);
+  return meta.interval === 'inclusive' && record !== null && kind !== undefined && record.fields[0].kind === kind;
+}
+
+/**
+ * Checks the intervals of some tuples, if the file has intervals.
+ * @param {Job} job
+ * @param {Header} header
+ * @param {number} from
+ * @param {number} to
+ */
+export async function checkIntervals(job, header, from, to) {
+  const bytes = await bytesOf(job, header);
+  const meta = readMeta(bytes);
+  if (walkMeta(bytes, () => {}) === null || !areIntervals(header, meta)) {
     return;
   }
   const { keyType, valueType, short, tuples, valueBytes, valuesAt, lineTuples } = header;
-  const record = readRecord(meta.valueLogical, valueType.name);
-  const kind = FIELD_KINDS.get(keyType.name);
-  if (meta.interval !== 'inclusive' || !record || !kind || record.fields[0].kind !== kind) {
-    const text = 'values of intervals must be records that begin with a key';
-    job.rule('meta', 'META', start, 8, 'inclusive', shown(meta.interval), text);
-    return;
-  }
   const lines = new LineReader(job.pages, header);
   const values = valueType.isBytes && header.values ? new ColumnReader(job, 'VALS', header.values) : null;
   const codes = new Stream(job.pages);
@@ -139,7 +164,7 @@ async function checkIntervals(job, header, meta, start) {
     const length = Math.min(Math.max(end - from, 0), keyType.bytes);
     return [values.place(from), length > 0 ? values.data.slice(values.place(from), length) : new Uint8Array(0)];
   };
-  await job.each(0, tuples, (rank) => {
+  await job.each(from, to, (rank) => {
     const key = keyOf(rank);
     const [at, head] = headOf(rank);
     const last = endOf(keyType.name, head);

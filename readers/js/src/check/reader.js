@@ -6,11 +6,14 @@
  */
 
 const PAGE_BYTES = 64 << 10;
-const PAGES_MAX = 768;
+/** Bytes of the file that a job keeps, unless told. */
+const CACHE_BYTES = 48 << 20;
 
 /** Thrown where a page is missing; there is one, since only one can be on its way. */
 class Miss {
   constructor() {
+    /** @type {Pages | null} */
+    this.pages = null;
     this.page = 0;
     this.count = 1;
   }
@@ -21,11 +24,12 @@ export class Pages {
   /**
    * @param {{bytes: number, read(offset: number, length: number): Promise<Uint8Array>}} source
    * @param {number} [pageBytes]
+   * @param {number} [cacheBytes]
    */
-  constructor(source, pageBytes = PAGE_BYTES) {
+  constructor(source, pageBytes = PAGE_BYTES, cacheBytes = CACHE_BYTES) {
     this.source = source;
     this.pageBytes = pageBytes;
-    this.most = (PAGES_MAX * PAGE_BYTES) / pageBytes;
+    this.most = cacheBytes / pageBytes;
     /** @type {Map<number, Uint8Array>} */
     this.pages = new Map();
   }
@@ -40,6 +44,7 @@ export class Pages {
     if (found) {
       return found;
     }
+    MISS.pages = this;
     MISS.page = page;
     MISS.count = ahead;
     throw MISS;
@@ -152,41 +157,67 @@ export class Stream {
   }
 }
 
-/** Milliseconds after which others get a turn: events of the page, or a wish to stop. */
-const TURN_MS = 30;
+/** Milliseconds after which others get a turn: events of the page, other threads, or a wish to stop. */
+const TURN_MS = 10;
 
-/** Returns a promise that is kept after events have had a turn. */
-const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+/**
+ * Returns a promise that is kept after events have had a turn. A timer would wait for 4 ms each time in browsers.
+ * @type {() => Promise<void>}
+ */
+const turn = (() => {
+  const { setImmediate } = /** @type {any} */ (globalThis);
+  if (setImmediate) {
+    return () => new Promise((resolve) => setImmediate(resolve));
+  }
+  /** @type {(() => void)[]} */
+  const waiting = [];
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => waiting.shift()?.();
+  return () =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      port2.postMessage(null);
+    });
+})();
 
 /**
  * @typedef {{code: string, section: string, offset: number, length: number, expected: string, found: string,
  *   text: string}} Finding
+ *
+ * @typedef {object} JobOptions
+ * @property {(bytes: number, what: string) => void} [advance] is told from time to time what was done since
+ * @property {AbortSignal} [signal] without one, others get no turn
+ * @property {number} [cacheBytes]
  */
 
 /** Findings that are kept; further ones count as damage, too. */
-const FINDINGS_MAX = 1000;
+export const FINDINGS_MAX = 1000;
 
-/** A check that is under way: its source, its findings, its progress. */
+/** A part of a check that is under way: its source, its findings, its progress. */
 export class Job {
   /**
    * @param {{bytes: number, read(offset: number, length: number): Promise<Uint8Array>}} source
-   * @param {{progress?: (done: number, all: number, what: string) => void, signal?: AbortSignal}} options
+   * @param {JobOptions} options
    */
   constructor(source, options) {
     this.source = source;
     this.options = options;
-    this.pages = new Pages(source);
+    this.pages = new Pages(source, PAGE_BYTES, options.cacheBytes);
     /** @type {Finding[]} wrong sums, which make all else meaningless */
     this.sums = [];
     /** @type {Finding[]} rules that are broken under right sums */
     this.rules = [];
+    /** @type {Finding[]} further ones, which come behind those of all parts of this kind */
+    this.later = [];
+    /** Bytes that were looked at, since this was told and in all. */
     this.done = 0;
-    this.all = source.bytes;
+    this.spent = 0;
     this.blocks = 0;
     this.what = '';
-    this.turned = 0;
+    this.turned = Date.now();
     /** Findings that stay if the step under way is interrupted. */
     this.kept = 0;
+    this.keptLater = 0;
   }
 
   /**
@@ -213,20 +244,54 @@ export class Job {
     this.add(this.rules, { code, section, offset, length, expected: String(expected), found: String(found), text });
   }
 
+  /**
+   * Notes a broken rule whose finding comes behind those of all parts of this kind.
+   * @param {string} code
+   * @param {string} section
+   * @param {number} offset
+   * @param {number} length
+   * @param {unknown} expected
+   * @param {unknown} found
+   * @param {string} text
+   */
+  ruleLater(code, section, offset, length, expected, found, text) {
+    this.add(this.later, { code, section, offset, length, expected: String(expected), found: String(found), text });
+  }
+
   /** @param {number} bytes */
   advance(bytes) {
     this.done += bytes;
+    this.spent += bytes;
+  }
+
+  /** Tells what was done since it was told last. */
+  tell() {
+    this.options.advance?.(this.done, this.what);
+    this.done = 0;
   }
 
   /** Gives others a turn from time to time. Throws if the check is to stop. */
   async breathe() {
-    const now = Date.now();
-    if (now - this.turned >= TURN_MS) {
-      this.options.progress?.(Math.min(this.done, this.all), this.all, this.what);
-      await turn();
+    if (Date.now() - this.turned >= TURN_MS) {
+      this.tell();
+      if (this.options.signal) {
+        await turn();
+      }
       this.turned = Date.now();
     }
     this.options.signal?.throwIfAborted();
+  }
+
+  /** Says that findings stay, whatever happens to the step under way. */
+  keep() {
+    this.kept = this.rules.length;
+    this.keptLater = this.later.length;
+  }
+
+  /** Drops the findings of a step that was interrupted, or that was made to know where another one begins. */
+  drop() {
+    this.rules.length = this.kept;
+    this.later.length = this.keptLater;
   }
 
   /**
@@ -234,26 +299,24 @@ export class Job {
    * @param {number} from
    * @param {number} to
    * @param {(number: number) => void} step
-   * @param {{pages?: Pages, bytes?: number}} [options] `bytes` is what all steps count for
+   * @param {{weight?: number}} [options] `weight` is the bytes that a step counts for
    */
-  async each(from, to, step, options = {}) {
-    const pages = options.pages ?? this.pages;
-    const weight = to > from ? (options.bytes ?? 0) / (to - from) : 0;
+  async each(from, to, step, { weight = 0 } = {}) {
     let number = from;
     while (number < to) {
-      const end = Math.min(number + 256, to);
+      const end = Math.min(number + 64, to);
       const first = number;
       try {
         for (; number < end; number++) {
-          this.kept = this.rules.length;
+          this.keep();
           step(number);
         }
       } catch (error) {
         if (error !== MISS) {
           throw error;
         }
-        this.rules.length = this.kept;
-        await pages.load();
+        this.drop();
+        await MISS.pages?.load();
       }
       this.advance((number - first) * weight);
       await this.breathe();
@@ -332,6 +395,21 @@ export function areEqual(one, other) {
   }
   for (let at = 0; at < one.length; at++) {
     if (one[at] !== other[at]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/**
+ * Reports whether bytes are all ones.
+ * @param {Uint8Array} bytes
+ * @param {number} from
+ * @param {number} to
+ */
+export function areOnes(bytes, from, to) {
+  for (let at = from; at < to; at++) {
+    if (bytes[at] !== 255) {
       return false;
     }
   }

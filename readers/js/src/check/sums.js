@@ -14,7 +14,7 @@ import { firstNonZero } from './reader.js';
  */
 
 /** Bytes that are read at once: whole blocks, lines and groups of lines. */
-export const PIECE_BYTES = 2 << 20;
+const PIECE_BYTES = 2 << 20;
 
 /** @param {number} sum */
 const shown = (sum) => `sum ${sum.toString(16).padStart(8, '0')}`;
@@ -38,27 +38,33 @@ export async function checkLists(job, header) {
 }
 
 /**
- * Checks the sums and the padding of a section. Bytes are passed on.
+ * Checks the sums and the padding of some blocks of a section. Bytes are passed on, with their place in the section.
  * @param {Job} job
  * @param {Header} header
  * @param {Section} section
+ * @param {number} from
+ * @param {number} to
  * @param {(at: number, bytes: Uint8Array) => Promise<void>} [take]
  */
-export async function checkBlocks(job, header, section, take) {
+export async function checkBlocks(job, header, section, from, to, take) {
   const binding = new Binding(header.fileId, section.tagBytes);
-  await job.pieces(section.offset, section.end - section.offset, PIECE_BYTES, async (at, bytes) => {
+  const start = from * BLOCK_BYTES;
+  const length = Math.min(to * BLOCK_BYTES, section.end - section.offset) - start;
+  const list = await job.source.read(section.sumsOffset + 4 * from, 4 * (to - from));
+  const sums = new DataView(list.buffer, list.byteOffset, list.length);
+  await job.pieces(section.offset + start, length, PIECE_BYTES, async (inside, bytes) => {
+    const at = start + inside;
     const count = Math.ceil(bytes.length / BLOCK_BYTES);
     const first = at / BLOCK_BYTES;
-    const list = await job.source.read(section.sumsOffset + 4 * first, 4 * count);
-    const sums = new DataView(list.buffer, list.byteOffset, list.length);
     for (let block = 0; block < count; block++) {
       const end = Math.min((block + 1) * BLOCK_BYTES, bytes.length);
       const sum = (crc32(bytes, block * BLOCK_BYTES, end) ^ binding.of(first + block)) >>> 0;
-      if (sum !== sums.getUint32(4 * block, true)) {
+      const stored = sums.getUint32(4 * (first + block - from), true);
+      if (sum !== stored) {
         const offset = section.offset + at + block * BLOCK_BYTES;
-        const [expected, found] = [shown(sums.getUint32(4 * block, true)), shown(sum)];
         const text = `block ${first + block} must match its sum`;
         const length = end - block * BLOCK_BYTES;
+        const [expected, found] = [shown(stored), shown(sum)];
         job.add(job.sums, { code: 'block', section: section.tag, offset, length, expected, found, text });
       }
     }

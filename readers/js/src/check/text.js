@@ -72,17 +72,22 @@ export class TextReader {
     return Math.min(this.tuples - page * TEXT_PAGE_KEYS, TEXT_PAGE_KEYS);
   }
 
+  table() {
+    this.symbols ??= new Symbols(this.data.slice(this.offset, SYMBOLS_BYTES).slice());
+    return this.symbols;
+  }
+
   /** Returns a page; null if its place is not valid. @param {number} page */
   pageOf(page) {
     if (page === this.page) {
       return this.held;
     }
-    this.symbols ??= new Symbols(this.data.slice(this.offset, SYMBOLS_BYTES).slice());
+    const symbols = this.table();
     const bounds = this.bounds(page);
     let held = null;
     if (this.isSound(bounds)) {
       const bytes = this.data.slice(this.offset + this.shape.pagesAt + bounds[0], bounds[1] - bounds[0]);
-      held = new TextPage(bytes, this.keysOf(page), this.symbols);
+      held = new TextPage(bytes, this.keysOf(page), symbols);
     }
     this.page = page;
     this.held = held;
@@ -102,15 +107,16 @@ export class TextReader {
 }
 
 /**
+ * Checks what TEXT has around its pages.
  * @param {Job} job
  * @param {Header} header
  */
-export async function checkText(job, header) {
+export async function checkTextFrame(job, header) {
   if (!header.text) {
     return;
   }
   const { offset, shape } = header.text;
-  const symbols = await checkSymbols(job, offset);
+  await checkSymbols(job, offset);
   const places = offset + SYMBOLS_BYTES + (shape.pages + 1) * shape.placeBytes;
   await job.zeros('TEXT', places, offset + shape.pagesAt);
   const guard = offset + shape.pagesAt + shape.dataBytes;
@@ -128,27 +134,30 @@ export async function checkText(job, header) {
       }
     }
   });
-  await job.each(
-    0,
-    shape.pages,
-    (page) => {
-      const bounds = reader.bounds(page);
-      if (bounds[0] >= bounds[1] || !reader.isSound(bounds)) {
-        const at = offset + SYMBOLS_BYTES + page * shape.placeBytes;
-        const text = 'places must ascend by the bytes of a page';
-        job.rule('text', 'TEXT', at, 2 * shape.placeBytes, `above ${bounds[0]}`, bounds[1], text);
-        return;
-      }
-      const start = offset + shape.pagesAt + bounds[0];
-      const bytes = reader.data.slice(start, bounds[1] - bounds[0]);
-      const fault = pageFault(bytes, reader.keysOf(page), symbols);
-      if (fault) {
-        const text = `page ${page}: ${fault.text}`;
-        job.rule('text', 'TEXT', start + fault.at, fault.length, fault.expected, fault.found, text);
-      }
-    },
-    { bytes: shape.dataBytes },
-  );
+}
+
+/**
+ * Checks a page, and reports what is wrong with it.
+ * @param {Job} job
+ * @param {TextReader} reader
+ * @param {number} page
+ */
+export function checkPage(job, reader, page) {
+  const { offset, shape } = reader;
+  const bounds = reader.bounds(page);
+  if (bounds[0] >= bounds[1] || !reader.isSound(bounds)) {
+    const at = offset + SYMBOLS_BYTES + page * shape.placeBytes;
+    const text = 'places must ascend by the bytes of a page';
+    job.ruleLater('text', 'TEXT', at, 2 * shape.placeBytes, `above ${bounds[0]}`, bounds[1], text);
+    return;
+  }
+  const start = offset + shape.pagesAt + bounds[0];
+  const bytes = reader.data.slice(start, bounds[1] - bounds[0]);
+  const fault = pageFault(bytes, reader.keysOf(page), reader.table());
+  if (fault) {
+    const text = `page ${page}: ${fault.text}`;
+    job.ruleLater('text', 'TEXT', start + fault.at, fault.length, fault.expected, fault.found, text);
+  }
 }
 
 /** @param {Job} job @param {number} offset */
@@ -163,16 +172,15 @@ async function checkSymbols(job, offset) {
     if (table[code] !== length || bad >= 0) {
       const at = table[code] !== length ? code : bad;
       job.rule('text', 'TEXT', offset + at, 1, table[code] !== length ? length : 0, table[at], text);
-      return symbols;
+      return;
     }
     if (length === 0) {
       isOver = true;
     } else if (isOver) {
       job.rule('text', 'TEXT', offset + code, 1, 0, length, 'the first codes must have the symbols');
-      return symbols;
+      return;
     }
   }
-  return symbols;
 }
 
 /**
@@ -363,8 +371,7 @@ export class TrieCheck {
       job.rule('trie', 'TRIE', at, 4, levels, this.levels, 'the table must count the nodes of the longest path');
     }
     if (isSound) {
-      const bytes = 128 * this.nodes;
-      await job.each(0, this.nodes, (number) => this.checkNode(number), { bytes });
+      await job.each(0, this.nodes, (number) => this.checkNode(number), { weight: 128 });
     }
   }
 
