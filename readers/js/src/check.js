@@ -7,7 +7,7 @@ import { Refusal } from './error.js';
 import { HEAD_BYTES, Header, PAGE_BYTES } from './header.js';
 import { sourceOf } from './source.js';
 import { kindsOf, partsOf, runPart } from './check/parts.js';
-import { FINDINGS_MAX, Job } from './check/reader.js';
+import { FINDINGS_MAX, Job, areEqual } from './check/reader.js';
 
 /**
  * @typedef {import('./check/reader.js').Finding} Finding
@@ -74,8 +74,21 @@ export async function check(from, options = {}) {
  * @param {{advance?: (bytes: number, what: string) => void, signal?: AbortSignal}} [options]
  */
 export async function checkPart(from, { head, bytes, cacheBytes, part }, options = {}) {
-  const job = new Job(sourceOf(from), { ...options, cacheBytes });
-  return runPart(job, new Header(head, bytes), part);
+  const source = sourceOf(from);
+  return runPart(new Job(source, { ...options, cacheBytes }), headerOf(source, head, bytes), part);
+}
+
+/** @type {WeakMap<object, Header>} headers of sources, since what follows from them is kept with them */
+const HEADERS = new WeakMap();
+
+/** @param {object} source @param {Uint8Array} head @param {number} bytes */
+function headerOf(source, head, bytes) {
+  let header = HEADERS.get(source);
+  if (!header || !areEqual(header.head, head)) {
+    header = new Header(head, bytes);
+    HEADERS.set(source, header);
+  }
+  return header;
 }
 
 /** A check under way: what its parts have found, and how far they are. */
@@ -139,6 +152,9 @@ class Whole {
     const parts = partsOf(kinds, phase, helpers.length > 0 ? (options.partBytes ?? share) : Infinity);
     /** @type {Result[]} */
     const results = new Array(parts.length);
+    // A kind that is one part would keep a single thread busy at the end.
+    const isWhole = parts.map((part) => kinds[part.kind].count === 1);
+    const order = [...parts.keys()].sort((one, other) => Number(isWhole[other]) - Number(isWhole[one]));
     let next = 0;
     // A helper that is ended does not answer.
     const stopped = new Promise((_, reject) => {
@@ -147,7 +163,7 @@ class Whole {
     const all = Promise.all(
       threads.map(async (thread) => {
         while (next < parts.length && !this.stop.signal.aborted) {
-          const number = next;
+          const number = order[next];
           next += 1;
           const task = { head: header.head, bytes: header.bytes, cacheBytes, part: parts[number] };
           results[number] = await thread(task, (bytes, what) => this.advance(bytes, what));

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BytesSource, check, checkPart } from '../index.js';
+import { Job, Stream } from '../src/check/reader.js';
 import { bytesOf, names } from './files.js';
 import { linesOf, numbers, seal, sectionsOf } from './forge.js';
 
@@ -75,4 +76,17 @@ test('memory is shared among threads', async () => {
   };
   await check(bytes, { helpers: [helper, helper, helper], partBytes: 1000 });
   assert.deepEqual([...sizes], [12 << 20]);
+});
+
+test('a step that needs more pages than are kept comes to its end', async () => {
+  const bytes = linesOf(1 << 16);
+  const job = new Job(new BytesSource(bytes), { cacheBytes: 128 << 10 });
+  const seen = [];
+  await job.each(0, 3, (number) => {
+    const streams = Array.from({ length: 12 }, () => new Stream(job.pages, 1));
+    const last = streams.map((stream, at) => stream.at(number * 4096 + at * 65536, 64));
+    seen.push(last.length);
+  });
+  assert.deepEqual(seen, [12, 12, 12]);
+  assert.ok(job.pages.pages.size <= 12);
 });

@@ -107,11 +107,16 @@ export async function maskOf(job, header) {
  * @param {Header} header
  */
 export async function knownMask(job, header) {
-  job.keep();
-  const mask = await maskOf(job, header);
-  job.drop();
-  return mask;
+  if (!MASKS.has(header)) {
+    job.keep();
+    MASKS.set(header, await maskOf(job, header));
+    job.drop();
+  }
+  return MASKS.get(header);
 }
+
+/** @type {WeakMap<Header, Mask | null | undefined>} */
+const MASKS = new WeakMap();
 
 /**
  * @param {Job} job

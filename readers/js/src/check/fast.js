@@ -14,8 +14,8 @@ import {
   wordInPage,
 } from '../classic.js';
 import { wordAt } from '../search.js';
-import { Pages, Stream, areOnes, firstNonZero } from './reader.js';
-import { LineReader } from './trees.js';
+import { Stream, areOnes, firstNonZero } from './reader.js';
+import { LineReader, farLines } from './trees.js';
 
 /**
  * @typedef {import('./reader.js').Job} Job
@@ -35,11 +35,10 @@ export function fastParts(header) {
 class Lines {
   /** @param {Job} job @param {Header} header */
   constructor(job, header) {
-    const { most, pageBytes } = job.pages;
     this.near = new LineReader(job.pages, header);
-    this.far = new LineReader(new Pages(job.source, 4096, (most * pageBytes) / 4), header, 1);
+    this.far = farLines(job, header);
     /** Tuples whose lines are kept, so that the nodes of a page may jump among them. */
-    this.tuples = (most * pageBytes * header.lineTuples) / 64 / 4;
+    this.tuples = (job.pages.bytes * header.lineTuples) / 64 / 4;
   }
 
   /**

@@ -259,7 +259,9 @@ export class KeyCheck {
     if (bytes !== this.covered && !mask.isLossless && !this.tails && !this.isCovered(bytes, start, end)) {
       return false;
     }
-    if (!this.isInOrder(bytes, start, end) || (this.isText && !isAscii && !isText(bytes, start, end))) {
+    // Keys of a page that share more with its head than these agree so far.
+    const same = page && slot > 0 ? Math.min(page.prefixes[slot - 1], page.prefixes[slot]) : 0;
+    if (!this.isInOrder(bytes, start, end, same) || (this.isText && !isAscii && !isText(bytes, start, end))) {
       return false;
     }
     this.last.set(bytes, start, end, spread.word);
@@ -310,8 +312,9 @@ export class KeyCheck {
    * @param {Uint8Array} bytes
    * @param {number} start
    * @param {number} end
+   * @param {number} same bytes in which they agree
    */
-  isInOrder(bytes, start, end) {
+  isInOrder(bytes, start, end, same) {
     const { last, isUnique } = this;
     if (last.end < 0) {
       return true;
@@ -327,7 +330,7 @@ export class KeyCheck {
       }
     }
     const length = Math.min(end - start, last.end - last.start);
-    for (let at = 0; at < length; at++) {
+    for (let at = same; at < length; at++) {
       const [one, other] = [last.bytes[last.start + at], bytes[start + at]];
       if (one !== other) {
         return one < other;

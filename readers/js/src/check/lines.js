@@ -41,6 +41,9 @@ class LevelCursor {
     this.baseLow = 0;
     this.shift = 0;
     this.isExact = false;
+    /** The base of a line of words of 16 bytes, and the distance of a word from it; lowest part first. */
+    this.base = new Uint32Array(4);
+    this.far = new Uint32Array(6);
   }
 
   /** @param {number} line */
@@ -50,11 +53,14 @@ class LevelCursor {
     if (line === this.line) {
       return;
     }
-    if (this.level.encoding !== 0 && this.wordBytes < 16) {
+    if (this.level.encoding !== 0) {
       const { view } = this.stream;
       const at = this.place + 62 - this.wordBytes;
       this.baseLow = view.getUint32(at, true);
       this.baseHigh = this.wordBytes === 8 ? view.getUint32(at + 4, true) : 0;
+      for (let part = 0; this.wordBytes === 16 && part < 4; part++) {
+        this.base[part] = view.getUint32(at + 4 * part, true);
+      }
       this.shift = view.getUint8(this.place + 62);
       this.isExact = this.shift > 0 && (view.getUint8(this.place + 63) & 1) === 0;
     }
@@ -113,6 +119,54 @@ class LevelCursor {
       return cellHigh * 2 ** 32 + cellLow;
     }
     return (cellHigh >>> shift) * 2 ** 32 + (((cellLow >>> shift) | (cellHigh << (32 - shift))) >>> 0);
+  }
+
+  /**
+   * Reports whether a slot with a code plainly parts two words, which are given by their four numbers.
+   * @param {number} slot
+   * @param {Uint32Array} last
+   * @param {Uint32Array} u
+   * @param {number} first its place there
+   */
+  partsWide(slot, last, u, first) {
+    const { view } = this.stream;
+    const at = this.place + slot * this.width;
+    if (this.level.encoding === 0) {
+      return false;
+    }
+    const code =
+      this.width === 1 ? view.getUint8(at) : this.width === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
+    if (code >= this.most || this.wideCell(last, 0) !== code) {
+      return false;
+    }
+    return !(this.isExact && this.wideCell(u, first) === code);
+  }
+
+  /**
+   * The cell of a word; -1 if it is below the base or no code has it.
+   * @param {Uint32Array} u
+   * @param {number} at
+   */
+  wideCell(u, at) {
+    const { base, far, shift } = this;
+    let borrow = 0;
+    for (let part = 0; part < 4; part++) {
+      const rest = u[at + part] - base[part] - borrow;
+      far[part] = rest;
+      borrow = rest < 0 ? 1 : 0;
+    }
+    if (borrow > 0) {
+      return -1;
+    }
+    if (shift >= 128) {
+      return 0;
+    }
+    const [part, bits] = [shift >>> 5, shift & 31];
+    let above = far[part + 1] >>> bits;
+    for (let higher = part + 2; higher < 4; higher++) {
+      above |= far[higher];
+    }
+    return above === 0 ? ((far[part] >>> bits) | ((far[part + 1] << 1) << (31 - bits))) >>> 0 : -1;
   }
 }
 
@@ -272,8 +326,11 @@ export class LineCheck {
       const number = this.next;
       const at = (number - first) * 16;
       if (number > 0 && number % childLines === 0) {
-        const last = before.reduceRight((word, part) => (word << 32n) | BigInt(part), 0n);
-        this.wideBorder(number - 1, last, wordAt(view, 4 * at, 16));
+        const cursor = this.goToBorder(number - 1);
+        if (cursor && !cursor.partsWide(this.borderSlot, before, u, at)) {
+          const last = before.reduceRight((word, part) => (word << 32n) | BigInt(part), 0n);
+          this.separator(cursor, this.borderLine, this.borderSlot, last, wordAt(view, 4 * at, 16));
+        }
       }
       let isPlain = number > 0 && number + 1 < lines;
       /** @type {Uint32Array} */
@@ -298,7 +355,9 @@ export class LineCheck {
       if (!isPlain) {
         this.slowLine(number, view, bytes, 4 * at);
       }
-      before.set(u.subarray(leftAt, leftAt + 4));
+      for (let part = 0; part < 4; part++) {
+        before[part] = u[leftAt + part];
+      }
       this.next = number + 1;
       this.job.keep();
     }
@@ -319,14 +378,6 @@ export class LineCheck {
         [lastHigh, lastLow],
         [firstHigh, firstLow],
       ].map(([high, low]) => (BigInt(high) << 32n) | BigInt(low));
-      this.separator(cursor, this.borderLine, this.borderSlot, last, first);
-    }
-  }
-
-  /** @param {number} number @param {bigint} last @param {bigint} first */
-  wideBorder(number, last, first) {
-    const cursor = this.goToBorder(number);
-    if (cursor) {
       this.separator(cursor, this.borderLine, this.borderSlot, last, first);
     }
   }

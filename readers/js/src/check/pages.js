@@ -64,6 +64,8 @@ export class PageKeys {
   constructor() {
     this.bytes = new Uint8Array(1 << 16);
     this.starts = new Int32Array(TEXT_PAGE_KEYS + 1);
+    /** Bytes that each key shares with the head. */
+    this.prefixes = new Int32Array(TEXT_PAGE_KEYS);
     /** Bits that any byte has. */
     this.any = 0;
   }
@@ -101,12 +103,9 @@ export class PageKeys {
     this.grow(TEXT_PAGE_KEYS * headLength + 8 * length);
     const { bytes, starts } = this;
     starts[0] = 0;
-    let any = 0;
-    for (let byte = 0; byte < headLength; byte++) {
-      bytes[byte] = page[at + headAt + byte];
-      any |= bytes[byte];
-    }
-    let end = headLength;
+    this.prefixes[0] = headLength;
+    this.any = 0;
+    let end = this.copy(page, at + headAt, at + headAt + headLength, 0);
     let [from, longest] = [at + headAt + headLength, 0];
     for (let slot = 1; slot < keys; slot++) {
       starts[slot] = end;
@@ -116,6 +115,7 @@ export class PageKeys {
       const own = isWide ? page[lengthAt] | (page[lengthAt + 1] << 8) : page[lengthAt];
       longest = Math.max(longest, own);
       const prefix = base + shared;
+      this.prefixes[slot] = prefix;
       const codesEnd = from + Math.max(own - 1, 0);
       if (prefix > headLength || codesEnd > at + length || (own === 0 && first !== 0)) {
         return false;
@@ -130,7 +130,7 @@ export class PageKeys {
       end += prefix;
       if (own > 0) {
         bytes[end++] = first;
-        any |= first;
+        this.any |= first;
         end = flags & PLAIN ? this.copy(page, from, codesEnd, end) : this.expand(page, from, codesEnd, end, symbols);
         if (end < 0) {
           return false;
@@ -142,21 +142,19 @@ export class PageKeys {
       }
     }
     starts[keys] = end;
-    if (from !== at + length || (isWide && longest <= 255) || !this.areFields(page, at, keys, isWide)) {
-      return false;
-    }
-    for (let byte = headLength; byte < end; byte++) {
-      any |= bytes[byte];
-    }
-    this.any = any;
-    return true;
+    return from === at + length && !(isWide && longest <= 255) && this.areFields(page, at, keys, isWide);
   }
 
   /** @param {Uint8Array} page @param {number} from @param {number} to @param {number} end */
   copy(page, from, to, end) {
+    const { bytes } = this;
+    let any = 0;
     for (let at = from; at < to; at++) {
-      this.bytes[end++] = page[at];
+      const byte = page[at];
+      bytes[end++] = byte;
+      any |= byte;
     }
+    this.any |= any;
     return end;
   }
 
@@ -171,22 +169,26 @@ export class PageKeys {
   expand(page, from, to, end, symbols) {
     const { bytes } = this;
     const { lengths, bytes: texts } = symbols;
+    let any = 0;
     for (let at = from; at < to; at++) {
       const code = page[at];
       const length = lengths[code];
       if (length > 0) {
-        const start = 8 * code;
-        for (let byte = 0; byte < length; byte++) {
-          bytes[end + byte] = texts[start + byte];
+        const stop = 8 * code + length;
+        for (let byte = 8 * code; byte < stop; byte++) {
+          const own = texts[byte];
+          bytes[end++] = own;
+          any |= own;
         }
-        end += length;
       } else if (code === ESCAPE && at + 1 < to) {
         at += 1;
+        any |= page[at];
         bytes[end++] = page[at];
       } else {
         return -1;
       }
     }
+    this.any |= any;
     return end;
   }
 

@@ -13,8 +13,8 @@ import { checkIntervals, checkMeta, fieldsOf } from './meta.js';
 import { checkNumbers } from './numbers.js';
 import { checkPacked } from './packed.js';
 import { checkBlocks, checkFileId, checkLists } from './sums.js';
-import { TrieCheck } from './text.js';
 import { checkBtree, checkHarmonia } from './trees.js';
+import { TrieCheck } from './trie.js';
 
 /**
  * @typedef {import('./reader.js').Job} Job

@@ -29,9 +29,12 @@ export class Pages {
   constructor(source, pageBytes = PAGE_BYTES, cacheBytes = CACHE_BYTES) {
     this.source = source;
     this.pageBytes = pageBytes;
+    this.bytes = cacheBytes;
     this.most = cacheBytes / pageBytes;
     /** @type {Map<number, Uint8Array>} */
     this.pages = new Map();
+    /** Pages that the step under way has loaded. They all stay, or a step that needs many would never end. */
+    this.fresh = 0;
   }
 
   /**
@@ -58,9 +61,10 @@ export class Pages {
       // A page that is read again becomes the newest.
       this.pages.delete(page + at / this.pageBytes);
       this.pages.set(page + at / this.pageBytes, bytes.subarray(at, at + this.pageBytes));
+      this.fresh += 1;
     }
     for (const oldest of this.pages.keys()) {
-      if (this.pages.size <= this.most) {
+      if (this.pages.size <= Math.max(this.most, this.fresh)) {
         break;
       }
       this.pages.delete(oldest);
@@ -303,6 +307,7 @@ export class Job {
    */
   async each(from, to, step, { weight = 0 } = {}) {
     let number = from;
+    let missed = -1;
     while (number < to) {
       const end = Math.min(number + 64, to);
       const first = number;
@@ -316,7 +321,10 @@ export class Job {
           throw error;
         }
         this.drop();
-        await MISS.pages?.load();
+        const pages = /** @type {Pages} */ (MISS.pages);
+        pages.fresh = number === missed ? pages.fresh : 0;
+        missed = number;
+        await pages.load();
       }
       this.advance((number - first) * weight);
       await this.breathe();

@@ -4,7 +4,7 @@
 import { btreeItems, btreeLastRank, harmoniaKeys, harmoniaLastRank } from '../shape.js';
 import { wordAt } from '../search.js';
 import { isSame } from './numbers.js';
-import { Stream, areOnes, firstNonZero } from './reader.js';
+import { Pages, Stream, areOnes, firstNonZero } from './reader.js';
 
 /**
  * @typedef {import('./reader.js').Job} Job
@@ -99,6 +99,13 @@ export class LineReader {
 }
 
 /**
+ * Tuple lines for ranks that are far from each other.
+ * @param {Job} job
+ * @param {Header} header
+ */
+export const farLines = (job, header) => new LineReader(new Pages(job.source, 4096, job.pages.bytes / 4), header, 1);
+
+/**
  * Calls with each level that has nodes among some, which are counted from the root on, and with the numbers of these.
  * @template {{first: number, nodes: number}} Level
  * @param {Level[]} levels
@@ -130,6 +137,7 @@ export async function checkHarmonia(job, header, begin, end) {
   const { offset, shape } = header.harmonia;
   const { wordBytes, valueBytes, strideBytes, nodeKeys } = shape;
   const lines = new LineReader(job.pages, header);
+  const far = farLines(job, header);
   const [keys, values, counts, children] = [0, 1, 2, 3].map(() => new Stream(job.pages));
   await eachLevel(shape.levels, begin, end, async (depth, level, from, to) => {
     const isLeaf = depth + 1 === shape.levels.length;
@@ -145,7 +153,7 @@ export async function checkHarmonia(job, header, begin, end) {
         isGood &&= !isLeaf || lines.areWords(number * nodeKeys, own, keys.bytes, at);
         for (let slot = 0; !isLeaf && slot < own; slot++) {
           const rank = harmoniaLastRank(shape, depth + 1, number * (nodeKeys + 1) + slot);
-          isGood &&= lines.isWord(rank, keys.bytes, at + slot * wordBytes);
+          isGood &&= far.isWord(rank, keys.bytes, at + slot * wordBytes);
         }
         if (!isGood) {
           const text = isLeaf
@@ -230,6 +238,7 @@ export async function checkBtree(job, header, begin, end) {
   const { offset, shape } = header.btree;
   const { wordBytes, valueBytes, slots } = shape;
   const lines = new LineReader(job.pages, header);
+  const far = farLines(job, header);
   const [nodes, keys, values] = [0, 1, 2].map(() => new Stream(job.pages));
   await eachLevel(shape.levels, begin, end, async (depth, level, low, high) => {
     const isLeaf = depth + 1 === shape.levels.length;
@@ -259,7 +268,7 @@ export async function checkBtree(job, header, begin, end) {
         isGood &&= !isLeaf || lines.areWords(from, count, keys.bytes, at);
         for (let slot = 0; !isLeaf && slot < count; slot++) {
           const rank = btreeLastRank(shape, depth, from + slot);
-          isGood &&= lines.isWord(rank, keys.bytes, at + slot * wordBytes);
+          isGood &&= far.isWord(rank, keys.bytes, at + slot * wordBytes);
         }
         if (!isGood) {
           const text = 'a node must hold its keys';
