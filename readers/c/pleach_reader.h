@@ -117,7 +117,7 @@ static inline const pleach_section *pleach_find_section(const pleach_file *file,
         }                              \
     } while (0)
 
-/* Section 2: the superblock. Rules 1 to 13. */
+/* Section 5: the superblock. Rules 1 to 13. */
 static inline const char *pleach_read_superblock(pleach_file *file)
 {
     static const unsigned char magic[16] = {0x89, 'P', 'L', 'E', 'A', 'C', 'H', '\r', '\n', 0x1A, '\n'};
@@ -175,7 +175,7 @@ static inline int pleach_is_known(const unsigned char *tag)
         }                                        \
     } while (0)
 
-/* Section 4: the section table. Rules 14 to 23. */
+/* Section 6: the section table. Rules 14 to 23. */
 static inline const char *pleach_read_table(pleach_file *file)
 {
     static const char *const rules[] = {"first-section", "alignment", "section-order",
@@ -218,7 +218,7 @@ static inline const char *pleach_read_table(pleach_file *file)
     return rules[lowest - 14];
 }
 
-/* Section 9: the places of the sums. Rules 24 to 28. */
+/* Section 10: the places of the sums. Rules 24 to 28. */
 static inline const char *pleach_read_sums(const pleach_file *file)
 {
     const pleach_section *sums = pleach_find_section(file, "SUMS");
@@ -244,7 +244,7 @@ static inline const char *pleach_read_sums(const pleach_file *file)
     return NULL;
 }
 
-/* Section 3: short words, which keep up to four runs of the bits of a distance. Rule 31. */
+/* Section 7: short words, which keep up to four runs of the bits of a distance. Rule 31. */
 static inline const char *pleach_read_runs(pleach_file *file, const unsigned char *parameters)
 {
     unsigned bits = 0, i, end = 0;
@@ -268,7 +268,7 @@ static inline const char *pleach_read_runs(pleach_file *file, const unsigned cha
     return NULL;
 }
 
-/* Section 5: the tuple lines. Rules 29 to 33. */
+/* Section 8: the tuple lines. Rules 29 to 33. */
 static inline const char *pleach_read_lines(pleach_file *file)
 {
     const pleach_section *line = pleach_find_section(file, "LINE");
@@ -297,7 +297,7 @@ static inline const char *pleach_read_lines(pleach_file *file)
     return NULL;
 }
 
-/* Section 6: the spine. Rule 34. */
+/* Section 9: the spine. Rule 34. */
 static inline const char *pleach_read_spine(pleach_file *file)
 {
     const pleach_section *spin = pleach_find_section(file, "SPIN");
@@ -552,7 +552,7 @@ static inline int pleach_get(const pleach_file *file, uint64_t encoding, uint64_
     return *rank < file->tuples && pleach_key(file, *rank) == encoding;
 }
 
-/* Section 9: verifies all sums. Returns NULL, or the code of the first fault, which is at `offset`. */
+/* Section 10: verifies all sums. Returns NULL, or the code of the first fault, which is at `offset`. */
 static inline const char *pleach_check(const pleach_file *file, uint64_t *offset)
 {
     const char *code = NULL;

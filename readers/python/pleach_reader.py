@@ -51,7 +51,7 @@ class Pleach:
         self.read_columns(self.key_type.is_bytes, self.value_type.is_bytes)
         self.read_meta(self.table.get(b"META"))
 
-    def read_superblock(self, data):  # section 2, superblock: rules 1 to 13
+    def read_superblock(self, data):  # section 5, superblock: rules 1 to 13
         size, field = len(data), lambda at, size: number(data, at, size)
         refuse(data[:16] != MAGIC[:size], "magic")
         refuse(size < 4096, "truncated")
@@ -69,7 +69,7 @@ class Pleach:
         refuse(crc32(data[4096:8192]) != field(124, 4), "table-sum")
         self.tuples = field(80, 8)
 
-    def read_table(self, data):  # section 4, section table: rules 14 to 28
+    def read_table(self, data):  # sections 6 and 10: rules 14 to 28
         count, closing = number(data, 120, 4), len(data) - 8192
         rows = [*struct.iter_unpack("<4sIQQQQQI4s64s8s", data[4096 : 4096 + 128 * count])]
         entries = [Entry(*row, end) for row, end in zip(rows, [*(r[2] for r in rows[1:]), closing])]
@@ -93,7 +93,7 @@ class Pleach:
             refuse(e.sums_offset % 4 or e.sums_offset < home.offset, "sums-place")
             refuse(e.sums_offset + 4 * e.sums > home.offset + home.length, "sums-place")
 
-    def read_lines(self, line):  # section 5, LINE: rules 29 to 33
+    def read_lines(self, line):  # section 8, LINE: rules 29 to 33
         refuse(line is None, "line-missing")
         stored = struct.unpack("<IIII16s8s24s", line.parameters)
         line_bytes, self.word_bytes, value_bytes, line_tuples, base, runs, reserved = stored
@@ -109,7 +109,7 @@ class Pleach:
         refuse(line_tuples != self.line_tuples or any(reserved), "line-parameters")
         refuse(self.word_bytes == key_bytes and any(base + runs), "line-parameters")
 
-    def read_spine(self, spine):  # section 6, SPIN: rule 34
+    def read_spine(self, spine):  # section 9, SPIN: rule 34
         stored = struct.unpack("<IIIIQ24s16s", spine.parameters)
         line_bytes, word_bytes, levels, self.child_lines, _, encodings, reserved = stored
         refuse(line_bytes != 64 or word_bytes != self.word_bytes or any(reserved), "spine")
@@ -126,7 +126,7 @@ class Pleach:
             children = count
         refuse(children > 1 or at != spine.offset or spine.elements != total, "spine")
 
-    def read_columns(self, has_byte_keys, has_byte_values):  # sections 7 and 8: rules 35 to 48
+    def read_columns(self, has_byte_keys, has_byte_values):  # sections 12 to 14: rules 35 to 48
         table, tuples = self.table, self.tuples
         self.keys = self.column(b"KEYS", tuples, self.key_type.size)
         self.tails, self.codes = self.column(b"TAIL", tuples), self.column(b"CODE", tuples)
@@ -154,7 +154,7 @@ class Pleach:
             refuse(self.table[tag].elements != elements, "column")
             return Column(self.data, self.table[tag], elements, size)
 
-    def read_meta(self, meta):  # section 9, META: rule 49
+    def read_meta(self, meta):  # section 11, META: rule 49
         records = memoryview(self.data[meta.offset : meta.offset + meta.length] if meta else b"")
         texts = {}
         while len(records) >= 8:
@@ -244,7 +244,7 @@ class Pleach:
 
 
 class Type:
-    """Section 3: a type of keys or values. `size` is the bytes of an element, 0 if they vary."""
+    """Section 7: a type of keys or values. `size` is the bytes of an element, 0 if they vary."""
 
     def __init__(self, code, size, numbers, rule):
         self.name = (numbers | {7: f"bytes{size}", 8: "bytes", 9: "utf8"}).get(code, "?")
@@ -292,7 +292,7 @@ def seek(bits, kept, constant, reference):
 
 
 class NumberWords:
-    """Section 3: words of numbers, whole or short. Rule 31."""
+    """Section 7: words of numbers, whole or short. Rule 31."""
 
     def __init__(self, base, bounds, key_bits, word_bits):
         self.base, runs = base, list(zip(bounds[::2], bounds[1::2]))
@@ -313,7 +313,7 @@ class NumberWords:
 
 
 class Mask:
-    """Section 7, MASK: how words and tails keep byte keys. Rule 46.
+    """Section 12, MASK: how words and tails keep byte keys. Rule 46.
 
     A key is a number here: its first `size` bytes, then 17 bits for its length, or a one and zeros
     for the length of a query that is longer than all keys.
@@ -354,7 +354,7 @@ class Mask:
 
 
 class Column:
-    """Sections 7 and 8: elements of one size, or of any size if that is 0. Rules 35 and 37."""
+    """Sections 12 to 14: elements of one size, or of any size if that is 0. Rules 35 and 37."""
 
     def __init__(self, data, column, elements, size, start=0):
         self.data, self.offsets, self.elements = data, column.offset + start, elements
@@ -377,7 +377,7 @@ class Column:
 
 
 class Text:
-    """Section 8, TEXT: byte keys by page. Rule 37."""
+    """Section 14, TEXT: byte keys by page. Rule 37."""
 
     def __init__(self, data, text, tuples):
         refuse(text.elements != tuples or number(text.parameters, 0, 4) != 16, "text")
