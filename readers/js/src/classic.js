@@ -230,44 +230,6 @@ function rankInLine(levels, dk, slot) {
   return (2 * node + 1) * 2 ** (levels - 1 - above - depth) - 1;
 }
 
-/**
- * In-order index of the node in a slot of a page; -1 if the slot is free.
- * @param {Tree} tree
- * @param {PageLevel} level
- * @param {number} page
- * @param {number} inside slot in the page
- */
-export function indexInPage(tree, level, page, inside) {
-  const part = page === level.last ? 1 : 0;
-  let line = null;
-  for (const one of level.lines) {
-    line = one.start[part] <= inside ? one : line;
-  }
-  if (!line) {
-    return -1;
-  }
-  const rest = inside - line.start[part];
-  const [group, slot] = [Math.floor(rest / line.pitch), rest % line.pitch];
-  const [of, place] = [Math.floor(slot / nodes(line.levels)), slot % nodes(line.levels)];
-  const number = group * 2 ** line.group + of;
-  if (of >= 2 ** line.group || number > line.last[part]) {
-    return -1;
-  }
-  const whole = level.joined ? number : page * 2 ** line.above + number;
-  const rank = rankInLine(line.levels, tree.geometry.dk, place);
-  return whole * 2 ** (line.levels + line.below) + (rank + 1) * 2 ** line.below - 1;
-}
-
-/**
- * Slots that follow each other in a line of a page, and what their ranks follow from.
- * @typedef {object} LineRun
- * @property {number} slots how many there are
- * @property {Int32Array} ranks ranks of the nodes of such a line, by slot
- * @property {number} place slot of the first one in its line
- * @property {number} first in-order index at which the line begins
- * @property {number} step tuples from one node of the line to the next
- */
-
 /** @type {Map<number, Int32Array>} */
 const RANKS = new Map();
 
@@ -286,43 +248,49 @@ function ranksOf(levels, dk) {
   return ranks;
 }
 
-/**
- * The slots of a page from one on that are in the same line; null if the slot is free.
- * @param {Tree} tree
- * @param {PageLevel} level
- * @param {number} page
- * @param {number} inside slot in the page
- * @returns {LineRun | null}
- */
-export function runInPage(tree, level, page, inside) {
-  const part = page === level.last ? 1 : 0;
-  let line = null;
-  for (const one of level.lines) {
-    line = one.start[part] <= inside ? one : line;
+/** The lines of one level of a page, for slots that are looked at one after the other. */
+export class LineRun {
+  /**
+   * @param {Tree} tree
+   * @param {PageLevel} level
+   * @param {number} page
+   * @param {number} inside slot in the page
+   */
+  constructor(tree, level, page, inside) {
+    const part = page === level.last ? 1 : 0;
+    let number = 0;
+    while (number + 1 < level.lines.length && level.lines[number + 1].start[part] <= inside) {
+      number += 1;
+    }
+    const line = level.lines[number];
+    const next = level.lines[number + 1];
+    this.start = line.start[part];
+    /** Slot of the page up to which this holds. */
+    this.end = Math.max(next ? next.start[part] : level.slots[part], inside + 1);
+    this.pitch = line.pitch;
+    this.group = 2 ** line.group;
+    this.size = nodes(line.levels);
+    this.last = line.last[part];
+    this.ranks = ranksOf(line.levels, tree.geometry.dk);
+    /** Tuples from one node of a line to the next one, and from one line to the next one. */
+    this.step = 2 ** line.below;
+    this.span = 2 ** line.levels * this.step;
+    this.first = level.joined ? 0 : page * 2 ** line.above;
   }
-  if (!line) {
-    return null;
-  }
-  const size = nodes(line.levels);
-  const rest = inside - line.start[part];
-  const [group, slot] = [Math.floor(rest / line.pitch), rest % line.pitch];
-  const [of, place] = [Math.floor(slot / size), slot % size];
-  const number = group * 2 ** line.group + of;
-  if (of >= 2 ** line.group || number > line.last[part]) {
-    return null;
-  }
-  const whole = level.joined ? number : page * 2 ** line.above + number;
-  const step = 2 ** line.below;
-  const ranks = ranksOf(line.levels, tree.geometry.dk);
-  return { slots: size - place, ranks, place, first: whole * 2 ** line.levels * step + step - 1, step };
-}
 
-/**
- * In-order index of the node in a slot of a run.
- * @param {LineRun} run
- * @param {number} slot counted from the first one
- */
-export const indexInRun = (run, slot) => run.first + run.ranks[run.place + slot] * run.step;
+  /** In-order index of the node in a slot of the page; -1 if the slot is free. @param {number} inside */
+  index(inside) {
+    const rest = inside - this.start;
+    const group = Math.floor(rest / this.pitch);
+    const slot = rest - group * this.pitch;
+    const of = this.group === 1 && slot < this.size ? 0 : Math.floor(slot / this.size);
+    const number = group * this.group + of;
+    if (of >= this.group || number > this.last) {
+      return -1;
+    }
+    return (this.first + number) * this.span + (this.ranks[slot - of * this.size] + 1) * this.step - 1;
+  }
+}
 
 /**
  * In-order index of the node in a slot of a full tree; -1 if the slot is free.
@@ -331,7 +299,7 @@ export const indexInRun = (run, slot) => run.first + run.ranks[run.place + slot]
  */
 export function indexOf(tree, slot) {
   const found = pageOfSlot(tree, slot);
-  return found ? indexInPage(tree, found.level, found.page, found.inside) : -1;
+  return found ? new LineRun(tree, found.level, found.page, found.inside).index(found.inside) : -1;
 }
 
 /**

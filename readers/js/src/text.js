@@ -23,6 +23,9 @@ export class Symbols {
     this.lengths = table.slice(0, 256).map((length) => Math.min(length, 8));
     this.lengths[ESCAPE] = 0;
     this.bytes = table.slice(256, SYMBOLS_BYTES);
+    const view = new DataView(this.bytes.buffer);
+    /** The same as two numbers for each code. */
+    this.words = Uint32Array.from({ length: 512 }, (_, at) => view.getUint32(4 * at, true));
   }
 
   /**

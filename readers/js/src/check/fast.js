@@ -3,14 +3,13 @@
  */
 import {
   agreedBits,
-  indexInRun,
+  LineRun,
   pageOfSlot,
   pageRecord,
   pagedBytes,
   pagedLevels,
   placeOfPage,
   popcount,
-  runInPage,
   wordInPage,
 } from '../classic.js';
 import { wordAt } from '../search.js';
@@ -44,7 +43,7 @@ class Lines {
   /**
    * Those for a run of nodes.
    * @param {import('../classic.js').PageLevel | null} level
-   * @param {import('../classic.js').LineRun | null} run
+   * @param {LineRun | null} run
    */
   of(level, run) {
     const isSmall = level !== null && level.below === 0 && 2 ** level.levels <= this.tuples;
@@ -72,8 +71,9 @@ export async function checkFast(job, header, from, to) {
   const { tree } = shape;
   const { keyBytes } = tree.geometry;
   const slots = new Stream(job.pages);
-  /** @type {import('../classic.js').LineRun | null} */
+  /** @type {LineRun | null} */
   let run = null;
+  // The first slot of the page, and the slot up to which the run holds.
   let [start, end] = [from, from];
   let own = lines.near;
   await job.each(
@@ -83,13 +83,13 @@ export async function checkFast(job, header, from, to) {
       const at = slots.at(offset + slot * keyBytes, keyBytes);
       if (slot >= end) {
         const place = pageOfSlot(tree, slot);
-        run = place ? runInPage(tree, place.level, place.page, place.inside) : null;
-        start = slot;
-        end = slot + (run?.slots ?? 1);
+        run = place ? new LineRun(tree, place.level, place.page, place.inside) : null;
+        start = slot - (place?.inside ?? 0);
+        end = run ? start + run.end : slot + 1;
         own = lines.of(place?.level ?? null, run);
       }
-      const rank = run ? indexInRun(run, slot - start) : -1;
-      const has = run !== null && rank < header.tuples;
+      const rank = run ? run.index(slot - start) : -1;
+      const has = rank >= 0 && rank < header.tuples;
       if (has ? !own.isWord(rank, slots.bytes, at) : !areOnes(slots.bytes, at, at + keyBytes)) {
         const found = wordAt(slots.view, at, keyBytes).toString(16);
         const expected = slotText(rank, header.tuples);
@@ -233,24 +233,20 @@ class PagedCheck {
       }
     });
     const narrow = header.wordBytes <= 8 ? new NarrowWords(record) : null;
-    /** @type {import('../classic.js').LineRun | null} */
-    let run = null;
-    let [start, end] = [0, 0];
-    let { near: lines } = this.lines;
+    let run = new LineRun(tree, own, page, 0);
+    let lines = this.lines.of(own, run);
     await job.each(
       0,
       slots,
       (slot) => {
         const at = record.place + slot * width;
         const place = this.words.at(offset + at, width);
-        if (slot >= end) {
-          run = runInPage(tree, own, page, slot);
-          start = slot;
-          end = slot + (run?.slots ?? 1);
+        if (slot >= run.end) {
+          run = new LineRun(tree, own, page, slot);
           lines = this.lines.of(own, run);
         }
-        const rank = run ? indexInRun(run, slot - start) : -1;
-        const has = run !== null && rank < header.tuples;
+        const rank = run.index(slot);
+        const has = rank >= 0 && rank < header.tuples;
         if (has && narrow) {
           const line = lines.line(rank) + (rank % header.lineTuples) * header.wordBytes;
           if (narrow.isWord(lines.stream.view, line, header.wordBytes, this.words.view, place)) {

@@ -26,10 +26,13 @@ const HIGH = Uint32Array.of(0xd6e8feb8, 0x9e3779b9, 0xc2b2ae3d, 0x165667b1);
  * @param {number} other
  */
 function upper(one, other) {
-  const [a, b] = [one & 0xffff, one >>> 16];
-  const [c, d] = [other & 0xffff, other >>> 16];
-  const [low, left, right] = [a * c, a * d, b * c];
-  const middle = (low >>> 16) + (left & 0xffff) + (right & 0xffff);
+  const a = one & 0xffff;
+  const b = one >>> 16;
+  const c = other & 0xffff;
+  const d = other >>> 16;
+  const left = a * d;
+  const right = b * c;
+  const middle = ((a * c) >>> 16) + (left & 0xffff) + (right & 0xffff);
   return b * d + (left >>> 16) + (right >>> 16) + (middle >>> 16);
 }
 
@@ -43,7 +46,8 @@ export function fingerprint(bytes, start, end) {
   let low = Math.imul(end - start, LOW[0]) >>> 0;
   let high = (Math.imul(end - start, HIGH[0]) >>> 0) + upper(end - start, LOW[0]);
   for (let part = 1, to = end; part < 4 && to > start; part++, to -= 8) {
-    let [a, b] = [0, 0];
+    let a = 0;
+    let b = 0;
     if (to - start >= 8) {
       a = bytes[to - 8] | (bytes[to - 7] << 8) | (bytes[to - 6] << 16) | (bytes[to - 5] << 24);
       b = bytes[to - 4] | (bytes[to - 3] << 8) | (bytes[to - 2] << 16) | (bytes[to - 1] << 24);
@@ -63,6 +67,7 @@ export function fingerprint(bytes, start, end) {
 export class PageKeys {
   constructor() {
     this.bytes = new Uint8Array(1 << 16);
+    this.view = new DataView(this.bytes.buffer);
     this.starts = new Int32Array(TEXT_PAGE_KEYS + 1);
     /** Bytes that each key shares with the head. */
     this.prefixes = new Int32Array(TEXT_PAGE_KEYS);
@@ -71,12 +76,13 @@ export class PageKeys {
   }
 
   /**
-   * Makes room for keys of a page, which are expanded at most 8 times.
+   * Makes room for so many bytes, and for what is copied behind them.
    * @param {number} length
    */
   grow(length) {
-    if (this.bytes.length < length) {
-      this.bytes = new Uint8Array(2 * length);
+    if (this.bytes.length < length + 8) {
+      this.bytes = new Uint8Array(2 * length + 8);
+      this.view = new DataView(this.bytes.buffer);
     }
   }
 
@@ -100,8 +106,9 @@ export class PageKeys {
     if (headAt + headLength > length || base > headLength || (keys === 1 && base !== headLength)) {
       return false;
     }
+    // Codes stand for 8 bytes at most.
     this.grow(TEXT_PAGE_KEYS * headLength + 8 * length);
-    const { bytes, starts } = this;
+    const { bytes, view, starts } = this;
     starts[0] = 0;
     this.prefixes[0] = headLength;
     this.any = 0;
@@ -124,8 +131,8 @@ export class PageKeys {
       if (own > 0 && prefix < headLength && shared < 255 && bytes[prefix] === first) {
         return false;
       }
-      for (let byte = 0; byte < prefix; byte++) {
-        bytes[end + byte] = bytes[byte];
+      for (let byte = 0; byte < prefix; byte += 4) {
+        view.setUint32(end + byte, view.getUint32(byte));
       }
       end += prefix;
       if (own > 0) {
@@ -167,19 +174,18 @@ export class PageKeys {
    * @param {import('../text.js').Symbols} symbols
    */
   expand(page, from, to, end, symbols) {
-    const { bytes } = this;
-    const { lengths, bytes: texts } = symbols;
+    const { bytes, view } = this;
+    const { lengths, words } = symbols;
     let any = 0;
     for (let at = from; at < to; at++) {
       const code = page[at];
       const length = lengths[code];
       if (length > 0) {
-        const stop = 8 * code + length;
-        for (let byte = 8 * code; byte < stop; byte++) {
-          const own = texts[byte];
-          bytes[end++] = own;
-          any |= own;
-        }
+        // All 8 bytes of a symbol: those behind its end are written over.
+        view.setUint32(end, words[2 * code], true);
+        view.setUint32(end + 4, words[2 * code + 1], true);
+        any |= words[2 * code] | words[2 * code + 1];
+        end += length;
       } else if (code === ESCAPE && at + 1 < to) {
         at += 1;
         any |= page[at];
@@ -188,7 +194,7 @@ export class PageKeys {
         return -1;
       }
     }
-    this.any |= any;
+    this.any |= any & 0x80808080 ? 128 : any & 127;
     return end;
   }
 

@@ -258,8 +258,8 @@ export class TrieCheck {
         return false;
       }
       const left = begin > first ? this.endsOf(begin - 1) : null;
-      const right = end < last ? this.endsOf(end + 1) : null;
-      if ((left && !isBelow(left[1], prefix, high, low)) || (right && isBelow(right[0], prefix, high, low))) {
+      const right = end < last ? this.headOf(end + 1) : null;
+      if ((left && !isBelow(left[1], prefix, high, low)) || (right && isBelow(right, prefix, high, low))) {
         return false;
       }
       end = next;
@@ -291,6 +291,13 @@ export class TrieCheck {
       word = view.getUint32(at + 4 + (isLast ? 4 * bytes[at + 2] : 0), true);
     }
     return (word & 0x1fffffff) + (isLast ? word >>> 29 : 0);
+  }
+
+  /** The first key of a page; null if the place of the page is not valid. @param {number} page */
+  headOf(page) {
+    const held = this.text.pageOf(page);
+    // Only a large page can have a key that is too long, which would make its place not valid.
+    return held && 8 * held.bytes.length < KEY_BYTES_MAX ? held.head : (this.endsOf(page)?.[0] ?? null);
   }
 
   /** @param {number} number */
