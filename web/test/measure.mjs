@@ -8,8 +8,8 @@ import { browse } from './browser.mjs';
 
 const [, , path, key = '', mode = ''] = process.argv;
 
-/** Megabytes of all processes whose command line names the profile, and of their descendants. */
-function megabytes(profile) {
+/** Processes whose command line names the profile, and their descendants. */
+function processesOf(profile) {
   const parents = new Map();
   const own = new Set();
   for (const name of readdirSync('/proc').filter((it) => /^\d+$/.test(it))) {
@@ -30,8 +30,13 @@ function megabytes(profile) {
       }
     }
   }
+  return own;
+}
+
+/** Megabytes of all processes of the browser. */
+function megabytes(profile) {
   let sum = 0;
-  for (const name of own) {
+  for (const name of processesOf(profile)) {
     try {
       sum += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
     } catch {
@@ -39,6 +44,21 @@ function megabytes(profile) {
     }
   }
   return sum / 1000;
+}
+
+/** Seconds of processors that all processes of the browser have had. On a busy machine they say more than a clock. */
+function processorSeconds(profile) {
+  let ticks = 0;
+  for (const name of processesOf(profile)) {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      ticks += Number(fields[11]) + Number(fields[12]);
+    } catch {
+      // It has ended.
+    }
+  }
+  return ticks / 100;
 }
 
 const { context, end, profile } = await browse();
@@ -80,9 +100,11 @@ if (mode === 'check') {
     };
     requestAnimationFrame(tick);
   });
+  const before = processorSeconds(profile);
   await page.click('#check');
   await page.waitForFunction(() => document.getElementById('verdict').textContent !== '', null, { timeout: 600000 });
-  console.log(`check: ${await text('verdict')}`);
+  const spent = processorSeconds(profile) - before;
+  console.log(`check: ${await text('verdict')}; ${spent.toFixed(1)} s of processors`);
   console.log(`longest time without a frame: ${(await page.evaluate(() => window.longest)).toFixed(0)} ms`);
   await tell('after the check');
 }
