@@ -138,7 +138,12 @@ export async function checkNumbers(job, header, from, to) {
   const keys = header.keys && !header.keyType.isBytes ? new ColumnReader(job, 'KEYS', header.keys) : null;
   const values = header.values && !header.valueType.isBytes ? new ColumnReader(job, 'VALS', header.values) : null;
   const natives = new Natives(header);
-  /** Reports those of some tuples that differ. @param {ColumnReader} column @param {Uint8Array} own @param {number} first */
+  /**
+   * Reports those of some tuples that differ.
+   * @param {ColumnReader} column
+   * @param {Uint8Array} own
+   * @param {number} first
+   */
   const report = (column, own, first) => {
     const size = column.shape.elementBytes;
     for (let at = 0; at < own.length; at += size) {

@@ -267,7 +267,12 @@ export class TrieCheck {
     return true;
   }
 
-  /** Reports whether the keys at which pages part agree so far. @param {number} first @param {number} last @param {number} prefix */
+  /**
+   * Reports whether the keys at which pages part agree so far.
+   * @param {number} first
+   * @param {number} last
+   * @param {number} prefix
+   */
   isShared(first, last, prefix) {
     const below = this.endsOf(first);
     const above = this.endsOf(last);
@@ -296,7 +301,7 @@ export class TrieCheck {
   /** The first key of a page; null if the place of the page is not valid. @param {number} page */
   headOf(page) {
     const held = this.text.pageOf(page);
-    // Only a large page can have a key that is too long, which would make its place not valid.
+    // Only a large page can have a key that is too long. Then neither of its keys is looked at.
     return held && 8 * held.bytes.length < KEY_BYTES_MAX ? held.head : (this.endsOf(page)?.[0] ?? null);
   }
 
