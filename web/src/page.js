@@ -3,7 +3,7 @@
  */
 const PAGE_TUPLES = 50;
 /** Threads of a check at most, and bytes of a file from which on it has more than one. */
-const THREADS_MAX = 8;
+const THREADS_MAX = 4;
 const THREADS_BYTES = 8 << 20;
 const COLORS = {
   META: '#c9d2cd',
