@@ -128,17 +128,19 @@ const ANSWERS = {
   lower: async (word) => `rank ${await lower(readKey(word))}`,
   upper: async (word) => `rank ${await upper(readKey(word))}`,
   async floor(word) {
-    const rank = (await upper(readKey(word))) - 1;
-    return rank < 0 ? 'none' : `tuple ${rank} ${await keyWord(rank)} ${await valueWord(rank)}`;
+    const key = readKey(word);
+    const found = outside(key) === 0 ? await file.floor(key) : await file.at((await upper(key)) - 1);
+    return found ? `tuple ${found.rank} ${await keyWord(found.rank)} ${await valueWord(found.rank)}` : 'none';
   },
   async range(words) {
     const [first, second] = words.split(' ').map(readKey);
-    const [from, to] = [await lower(first), await lower(second)];
+    const isInside = outside(first) === 0 && outside(second) === 0;
+    const found = isInside ? file.range(first, second) : file.ranks(await lower(first), await lower(second));
     const tuples = [];
-    for (let rank = from; rank < to; rank++) {
+    for await (const { rank } of found) {
       tuples.push(await keyWord(rank), await valueWord(rank));
     }
-    return ['tuples', Math.max(to - from, 0), ...tuples].join(' ');
+    return ['tuples', tuples.length / 2, ...tuples].join(' ');
   },
   async by(words) {
     const [way, word] = words.split(' ');

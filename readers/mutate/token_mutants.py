@@ -125,7 +125,7 @@ def mutants(source, checks, is_c):
         start, stop = tokens.spans[first][0], tokens.spans[end - 1][1]
         changed = source[:start] + new(old) + source[stop:]
         line = source.count("\n", 0, start) + 1
-        return Mutant(kind, names[first], line, " ".join(old.split()), changed)
+        return Mutant(kind, names[first], line, " ".join(old.split()), changed, start)
 
     def condition(first, end, is_check):
         signs, at = [], first
