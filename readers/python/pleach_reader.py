@@ -132,6 +132,8 @@ class Pleach:
         self.tails, self.codes = self.column(b"TAIL", tuples), self.column(b"CODE", tuples)
         count = table[b"VALS"].elements if self.codes and b"VALS" in table else tuples
         self.values = self.column(b"VALS", count, self.value_type.size)
+        refuse(self.tails and not has_byte_keys, "column")
+        refuse(self.values and self.value_type.name == "none", "column")
         if self.codes:
             refuse(not has_byte_values or not self.values, "codes")
             code_bytes = 1 if count <= 256 else 2 if count <= 65536 else 4

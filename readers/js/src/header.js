@@ -374,6 +374,12 @@ export class Header {
     this.codes = this.column('CODE', tuples, null);
     const values = this.find('VALS');
     this.values = this.column('VALS', this.codes && values ? values.elements : tuples, this.valueType.bytes);
+    if (this.tails && !this.keyType.isBytes) {
+      throw new Refusal('column', 'TAIL beside numeric keys');
+    }
+    if (this.values && this.valueType.name === 'none') {
+      throw new Refusal('column', 'VALS, and no values');
+    }
     if (this.codes) {
       const isCoded = this.valueType.isBytes && this.values !== null;
       if (!isCoded || !this.values || !codesAgree(this.codes.shape, this.values.shape, tuples)) {

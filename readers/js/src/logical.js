@@ -512,7 +512,7 @@ function ipText(number) {
 
 /** @param {string} text @returns {bigint | null} */
 function readBases(text) {
-  if (!/^[ACGTacgt]{0,61}$/.test(text)) {
+  if (!/^[ACGTacgt]{1,61}$/.test(text)) {
     return null;
   }
   let word = BigInt(text.length);

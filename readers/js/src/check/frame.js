@@ -93,9 +93,6 @@ function checkTable(job, header) {
   if (first !== 'META') {
     job.rule('header', 'section table', PAGE_BYTES, 4, 'META', first, 'META must be the first section');
   }
-  if (header.tails && !header.find('MASK')) {
-    job.rule('header', 'section table', PAGE_BYTES, PAGE_BYTES, 'no TAIL', 'TAIL', 'only byte keys have tails');
-  }
 }
 
 /**
