@@ -41,6 +41,8 @@ pub struct Plan {
     pub approximate: Option<u64>,
     /// What is changed in the file that was built, if anything.
     pub change: Option<Change>,
+    /// Whether the file is made when it is wanted, and not kept.
+    pub is_more: bool,
 }
 
 impl Plan {
@@ -57,6 +59,7 @@ impl Plan {
             interval: false,
             approximate: None,
             change: None,
+            is_more: false,
         }
     }
 
@@ -111,6 +114,13 @@ impl Plan {
     #[must_use]
     pub fn derived(mut self, texts: &[(&str, Option<Cell>)]) -> Self {
         self.model.derived = texts.iter().map(|(text, key)| ((*text).to_owned(), key.clone())).collect();
+        self
+    }
+
+    /// Makes the file when it is wanted, and does not keep it.
+    #[must_use]
+    pub fn more(mut self) -> Self {
+        self.is_more = true;
         self
     }
 

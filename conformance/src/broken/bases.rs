@@ -59,6 +59,8 @@ pub(crate) enum Base {
     Intervals,
     /// Records with texts.
     Records,
+    /// A valid file of the kit.
+    Valid(&'static str),
 }
 
 fn texts(count: u64, text: impl Fn(u64) -> String) -> Vec<(Cell, Cell)> {
@@ -155,6 +157,7 @@ impl Base {
                 let value = |_| [&4u32.to_le_bytes()[..], "née".as_bytes()].concat();
                 valued(ValueType::Bytes, "lines,plain", value).logical("", "record<name: utf8>")
             }
+            Self::Valid(name) => crate::valid::named(name),
         }
     }
 }

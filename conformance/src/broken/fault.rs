@@ -26,14 +26,21 @@ pub(super) type Make = Box<dyn Fn(&mut Vec<u8>)>;
 
 /// A broken file to be made.
 pub(super) struct Fault {
-    name: &'static str,
-    about: &'static str,
+    name: String,
+    about: String,
+    requests: usize,
     pub(super) kind: Kind,
     pub(super) base: Base,
     make: Make,
 }
 
 impl Fault {
+    /// Asks fewer questions about the file.
+    pub(super) fn ask(mut self, requests: usize) -> Self {
+        self.requests = requests;
+        self
+    }
+
     pub(super) fn case(&self, plan: &Plan, whole: &[u8]) -> Case {
         let mut bytes = whole.to_vec();
         (self.make)(&mut bytes);
@@ -46,35 +53,37 @@ impl Fault {
         if rule.is_none() {
             let requests = requests::of(&plan.model_of(whole), REQUESTS);
             let free = requests.into_iter().filter(|request| request != "check");
-            exchange.extend(free.map(|request| (request, ANY.to_owned())));
+            exchange.extend(free.take(self.requests).map(|request| (request, ANY.to_owned())));
             exchange.extend(code.map(|code| ("check".to_owned(), format!("damaged {code}"))));
         }
         let code = code.map(|code| code.name().to_owned());
-        let sheet = Sheet { level, about: self.about.to_owned(), rule, code, exchange };
-        Case { name: self.name.to_owned(), sheet, bytes }
+        let sheet = Sheet { level, about: self.about.clone(), rule, code, exchange };
+        Case { name: self.name.clone(), sheet, bytes }
     }
 }
 
 /// Makes a file that is refused.
 pub(super) fn refused(
     rule: Rule,
-    name: &'static str,
+    name: impl Into<String>,
     base: Base,
-    about: &'static str,
+    about: impl Into<String>,
     make: impl Fn(&mut Vec<u8>) + 'static,
 ) -> Fault {
-    Fault { name, about, kind: Kind::Rule(rule), base, make: Box::new(make) }
+    let (name, about) = (name.into(), about.into());
+    Fault { name, about, requests: usize::MAX, kind: Kind::Rule(rule), base, make: Box::new(make) }
 }
 
 /// Makes a file whose damage a check finds.
 pub(super) fn damaged(
     code: Code,
-    name: &'static str,
+    name: impl Into<String>,
     base: Base,
-    about: &'static str,
+    about: impl Into<String>,
     make: impl Fn(&mut Vec<u8>) + 'static,
 ) -> Fault {
-    Fault { name, about, kind: Kind::Code(code), base, make: Box::new(make) }
+    let (name, about) = (name.into(), about.into());
+    Fault { name, about, requests: usize::MAX, kind: Kind::Code(code), base, make: Box::new(make) }
 }
 
 /// Returns the lowest level at which a reader must know a rule.

@@ -2,6 +2,7 @@
 
 mod bases;
 mod contents;
+mod deep;
 mod fault;
 mod frame;
 mod halves;
@@ -78,5 +79,6 @@ pub fn cases() -> Vec<Case> {
 pub fn more() -> Vec<Case> {
     let mut all = parted().1;
     all.extend(frame::large());
+    all.extend(deep::faults());
     made(&all)
 }

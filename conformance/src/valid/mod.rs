@@ -2,6 +2,8 @@
 
 mod bytes;
 mod cells;
+mod deep;
+mod derived;
 mod frame;
 mod logical;
 mod numbers;
@@ -52,13 +54,29 @@ const MORE: &[&str] = &[
     "timestamp",
 ];
 
-fn parted() -> (Vec<Plan>, Vec<Plan>) {
+/// Reports whether a file is made when it is wanted only.
+fn is_more(plan: &Plan) -> bool {
+    MORE.contains(&&*plan.name) || plan.is_more
+}
+
+fn all() -> Vec<Plan> {
     let mut all = numbers::plans();
     all.extend(sections::plans());
     all.extend(bytes::plans());
     all.extend(logical::plans());
     all.extend(frame::plans());
-    all.into_iter().partition(|plan| !MORE.contains(&&*plan.name))
+    all.extend(deep::plans());
+    all.extend(derived::plans());
+    all
+}
+
+/// Returns the plan of this name, which there must be.
+pub(crate) fn named(name: &str) -> Plan {
+    all().into_iter().find(|plan| plan.name == name).unwrap_or_else(|| panic!("no file {name}"))
+}
+
+fn parted() -> (Vec<Plan>, Vec<Plan>) {
+    all().into_iter().partition(|plan| !is_more(plan))
 }
 
 /// Returns the plans of the valid files of the kit.

@@ -1,0 +1,234 @@
+//! Faults of superblock, section table and tuple lines that a check finds under right sums.
+
+use super::super::bases::Base;
+use super::super::fault::{Fault, Make, damaged};
+use super::super::frame::{ELEMENTS, LENGTH, PARAMETERS};
+use super::edit;
+use pleach_format::section::Tag;
+use pleach_fsck::Code;
+use pleach_kit::mutate::{content, entry_at, header, number, put, swap};
+
+pub(super) fn faults() -> Vec<Fault> {
+    let mut all = wrong_elements();
+    all.extend(ends());
+    all.extend(short_words());
+    all.extend(floats());
+    all.extend(wide_words());
+    all.extend(spines());
+    all
+}
+
+/// The number of elements of sections that have no rule of opening for it.
+fn wrong_elements() -> Vec<Fault> {
+    let wrong = |code, name, tag, about| {
+        damaged(
+            code,
+            name,
+            Base::Mask,
+            about,
+            edit(move |b| {
+                let at = entry_at(b, tag) + ELEMENTS;
+                let now = number(b, at, 8);
+                put(b, at, 8, now + 1);
+            }),
+        )
+    };
+    let parameters = |name, tag, about| {
+        damaged(
+            Code::Header,
+            name,
+            Base::Mask,
+            about,
+            edit(move |b| {
+                let at = entry_at(b, tag) + PARAMETERS + 63;
+                b[at] = 1;
+            }),
+        )
+    };
+    vec![
+        wrong(Code::Mask, "elements-mask", Tag::MASK, "MASK tells one covered byte more than it has."),
+        wrong(Code::Header, "elements-sums", Tag::SUMS, "SUMS tells one sum more than it has."),
+        wrong(Code::Header, "elements-sum2", Tag::SUM2, "SUM2 tells one sum more than it has."),
+        parameters("parameters-mask", Tag::MASK, "MASK has parameters."),
+        parameters("parameters-meta", Tag::META, "META has parameters."),
+        parameters("parameters-sums", Tag::SUMS, "SUMS has parameters."),
+        parameters("parameters-sum2", Tag::SUM2, "SUM2 has parameters."),
+        damaged(
+            Code::Header,
+            "sums-longer",
+            Base::Small,
+            "SUMS goes on behind its last sum.",
+            edit(|b| {
+                let at = entry_at(b, Tag::SUMS) + LENGTH;
+                let now = number(b, at, 8);
+                put(b, at, 8, now + 4);
+            }),
+        ),
+    ]
+}
+
+/// The outermost keys in the superblock.
+fn ends() -> Vec<Fault> {
+    let wrong = |name, base, about, make: Make| damaged(Code::MinMax, name, base, about, make);
+    let byte = |at: usize| -> Make { Box::new(edit(move |b| b[at] ^= 1)) };
+    vec![
+        wrong("min-bytes-rest", Base::Mask, "A byte behind the smallest byte key.", byte(199)),
+        wrong("min-bytes-length", Base::Mask, "The smallest byte key has another length.", byte(128)),
+        wrong("max-bytes", Base::Mask, "The largest byte key is another one.", byte(200)),
+        wrong("max-bytes-rest", Base::Mask, "A byte behind the largest byte key.", byte(263)),
+        wrong("max-bytes-length", Base::Mask, "The largest byte key has another length.", byte(132)),
+        wrong("max-length", Base::Small, "The largest key has another length.", byte(132)),
+        wrong("min-rest", Base::Small, "A byte behind the smallest key.", byte(144)),
+        wrong("min-tail", Base::Tail, "The smallest key with a tail is another one.", byte(140)),
+        wrong("max-empty", Base::Empty, "A file without tuples names a largest key.", byte(263)),
+        wrong("min-empty-length", Base::Empty, "A file without tuples tells a length.", byte(128)),
+    ]
+}
+
+fn short_words() -> Vec<Fault> {
+    vec![
+        damaged(
+            Code::Key,
+            "key-short-bits",
+            Base::Valid("short-runs"),
+            "The last word has a bit that no run keeps.",
+            edit(|b| {
+                let there = header(b);
+                let at = content(b, Tag::LINE).start
+                    + 64 * ((there.tuples - 1) / there.geometry.tuples_per_line() as u64) as usize
+                    + 4 * ((there.tuples - 1) % there.geometry.tuples_per_line() as u64) as usize;
+                b[at + 3] |= 0x80;
+            }),
+        ),
+        damaged(
+            Code::Key,
+            "key-short-type",
+            Base::Short,
+            "The last key is beyond the type: base and word together wrap around.",
+            edit(|b| {
+                let base = entry_at(b, Tag::LINE) + PARAMETERS + 16;
+                let (old, new) = (number(b, base, 8), u64::MAX - 1);
+                put(b, base, 8, new);
+                for at in [136, 200] {
+                    let key = u64::from_be_bytes(b[at..at + 8].try_into().expect("eight bytes"));
+                    let key = new.wrapping_add(key.wrapping_sub(old));
+                    b[at..at + 8].copy_from_slice(&key.to_be_bytes());
+                }
+            }),
+        ),
+    ]
+}
+
+fn floats() -> Vec<Fault> {
+    let zero = |b: &[u8]| {
+        let lines = content(b, Tag::LINE);
+        (lines.start..lines.end).step_by(4).find(|&at| number(b, at, 8) == 1 << 63).expect("the key 0.0")
+    };
+    vec![damaged(
+        Code::Key,
+        "key-minus-zero-inside",
+        Base::Valid("float-zero"),
+        "The word of -0.0, in a line between others.",
+        edit(move |b| {
+            let at = zero(b);
+            put(b, at, 8, (1 << 63) - 1);
+        }),
+    )]
+}
+
+/// Words of 16 bytes: three in a line, with values of 4 bytes and a gap of 4.
+fn wide_words() -> Vec<Fault> {
+    const WIDE: Base = Base::Valid("wide-unique");
+    let word = |b: &[u8], line: usize, slot: usize| content(b, Tag::LINE).start + 64 * line + 16 * slot;
+    let order = |name, part: usize, slot: usize| {
+        damaged(
+            Code::Order,
+            name,
+            WIDE,
+            format!("Two neighbours that differ in part {part} are exchanged."),
+            edit(move |b| {
+                // Neighbours differ in one part alone, which is that of the line's number.
+                let at = word(b, 4 + part, slot);
+                swap(b, at, at + 16, 16);
+            }),
+        )
+    };
+    vec![
+        order("wide-order-0", 0, 0),
+        order("wide-order-1", 1, 1),
+        order("wide-order-2", 2, 0),
+        order("wide-order-3", 3, 1),
+        damaged(
+            Code::Duplicate,
+            "wide-duplicate",
+            WIDE,
+            "A key of 16 bytes occurs twice.",
+            edit(move |b| {
+                let at = word(b, 9, 0);
+                b.copy_within(at..at + 16, at + 16);
+            }),
+        ),
+        damaged(
+            Code::LinePadding,
+            "wide-gap",
+            WIDE,
+            "A byte between words of 16 bytes and values is not zero.",
+            edit(move |b| {
+                let at = word(b, 9, 3) + 1;
+                b[at] = 1;
+            }),
+        ),
+    ]
+}
+
+/// Byte of a line of a level of the spine.
+fn spine_line(b: &[u8], level: usize, number: usize) -> usize {
+    let header = header(b);
+    header.spine_offset as usize + header.spine.levels[level].offset as usize + number * 64
+}
+
+fn spines() -> Vec<Fault> {
+    let raw = Base::Valid("grid-nested");
+    vec![
+        damaged(
+            Code::Separator,
+            "separator-raw-low",
+            raw,
+            "A separator is one below the last key to its left.",
+            edit(|b| {
+                let at = spine_line(b, 0, 1);
+                let now = number(b, at, 8);
+                // The border behind line 9: its last word is the tenth one, of five tuples a line.
+                let lines = content(b, Tag::LINE).start;
+                let there = header(b);
+                let last = lines + 64 * 9 + 8 * (there.geometry.tuples_per_line() - 1);
+                let last = number(b, last, 8);
+                assert!(now >= last, "a separator");
+                put(b, at, 8, last - 1);
+            }),
+        ),
+        damaged(
+            Code::Separator,
+            "separator-raw-high",
+            raw,
+            "A separator is the first key to its right.",
+            edit(|b| {
+                let at = spine_line(b, 0, 1);
+                let first = content(b, Tag::LINE).start + 64 * 10;
+                let first = number(b, first, 8);
+                put(b, at, 8, first);
+            }),
+        ),
+        damaged(
+            Code::SpineLine,
+            "spine-gap",
+            Base::Valid("spine-32"),
+            "A byte between the codes and the base of a spine line is not zero.",
+            edit(|b| {
+                let at = spine_line(b, 0, 0) + 53;
+                assert_eq!(b[at], 0);
+                b[at] = 1;
+            }),
+        ),
+    ]
+}
