@@ -48,6 +48,13 @@ fn numbers() -> Vec<Plan> {
         )
         .layout("lines,spine,wide"),
         Plan::new(
+            "spine-single",
+            (KeyType::U64, ValueType::U64),
+            pairs(228, |at| mix(at) >> 8, |at| at),
+            "A spine whose last line has a single child, and so no separator.",
+        )
+        .layout("lines,spine,wide"),
+        Plan::new(
             "value-blocks",
             (KeyType::U32, ValueType::Bytes),
             (0..12).map(|at| (unsigned(at), blob(at))).collect(),
@@ -87,7 +94,7 @@ fn short_columns() -> Vec<Plan> {
             "columns-short-16",
             KeyType::U128,
             "Short words of keys of 16 bytes beside their column.",
-            &|at| Cell::Unsigned((5u128 << 100) | u128::from(at) * 9),
+            &|at| Cell::Unsigned((5u128 << 100) | (u128::from(at) * 9)),
         ),
         of("columns-i64", KeyType::I64, "Signed keys beside their column.", &|at| {
             Cell::Signed(mix(at.into()).cast_signed())

@@ -221,6 +221,28 @@ fn spines() -> Vec<Fault> {
         ),
         damaged(
             Code::SpineLine,
+            "spine-shift",
+            Base::Valid("spine-single"),
+            "A spine line with one child shifts by more bits than a word has.",
+            edit(|b| {
+                let last = header(b).spine.levels[0].lines as usize - 1;
+                let at = spine_line(b, 0, last) + 62;
+                b[at] = 64;
+            }),
+        ),
+        damaged(
+            Code::SpineLine,
+            "spine-free-root",
+            raw,
+            "Free slots of the root are zero, and lead far behind all lines of the three levels.",
+            edit(|b| {
+                // Two children have one separator, of one byte.
+                let at = spine_line(b, 2, 0);
+                b[at + 1..at + 54].fill(0);
+            }),
+        ),
+        damaged(
+            Code::SpineLine,
             "spine-gap",
             Base::Valid("spine-32"),
             "A byte between the codes and the base of a spine line is not zero.",
