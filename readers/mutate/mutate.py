@@ -168,6 +168,9 @@ def main():
     parser.add_argument(
         "--sample", type=int, help="only so many mutants, at random with a fixed seed"
     )
+    parser.add_argument(
+        "--again", type=pathlib.Path, help="only mutants that survived in this output of a run"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--caught", action="store_true", help="print caught mutants and how, too")
     options = parser.parse_args()
@@ -183,6 +186,11 @@ def main():
     if options.function:
         everything = [each for each in everything if each[1].function.endswith(options.function)]
     mutants = [each for each in everything if not is_outside(accepted, *each)]
+    if options.again:
+        lines = options.again.read_text().splitlines()
+        there = {line.split(" -- ")[0] for line in lines if line.startswith("SURVIVES")}
+        there = {line.split(None, 2)[2] for line in there}
+        mutants = [each for each in mutants if key_of(reader, *each) in there]
     outside = len(everything) - len(mutants)
     if options.sample:
         mutants = random.Random(1).sample(mutants, min(options.sample, len(mutants)))
@@ -199,7 +207,7 @@ def main():
                 print(f"caught    {name}:{mutant.line} {mutant.key()} -- {fault}")
     survivors = [key_of(reader, *each) for each, fault in zip(mutants, faults) if not fault]
     left = sum(key not in accepted for key in survivors)
-    if not (options.files or options.function or options.sample):
+    if not (options.files or options.function or options.sample or options.again):
         used = {*survivors, *(f"outside | {name} | {it.function}" for name, it in everything)}
         for key in sorted(set(accepted) - used):
             print(f"not needed in the list of accepted survivors: {key}")

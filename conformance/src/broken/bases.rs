@@ -59,6 +59,10 @@ pub(crate) enum Base {
     Intervals,
     /// Records with texts.
     Records,
+    /// A text of more than four million bytes.
+    LongText,
+    /// The same in a record.
+    LongRecord,
     /// A valid file of the kit.
     Valid(&'static str),
 }
@@ -71,6 +75,13 @@ fn texts(count: u64, text: impl Fn(u64) -> String) -> Vec<(Cell, Cell)> {
 fn valued(value_type: ValueType, layout: &str, value: impl Fn(u64) -> Vec<u8>) -> Plan {
     let tuple = |at| (unsigned(mix(at) << 1), Cell::Bytes(value(at)));
     Plan::new("base", (KeyType::U64, value_type), (0..9).map(tuple).collect(), "A whole file.").layout(layout)
+}
+
+/// One tuple with a long text, before which are so many bytes that tell its length.
+fn long_text(before: usize) -> Vec<(Cell, Cell)> {
+    let text = "é".repeat(2_200_000).into_bytes();
+    let length = (text.len() as u32).to_le_bytes();
+    vec![(unsigned(7u64), Cell::Bytes([&length[..before], &text].concat()))]
 }
 
 impl Base {
@@ -156,6 +167,15 @@ impl Base {
             Self::Records => {
                 let value = |_| [&4u32.to_le_bytes()[..], "née".as_bytes()].concat();
                 valued(ValueType::Bytes, "lines,plain", value).logical("", "record<name: utf8>")
+            }
+            Self::LongText => {
+                Plan::new("base", (KeyType::U64, ValueType::Utf8), long_text(0), "A whole file.")
+                    .layout("lines,plain")
+            }
+            Self::LongRecord => {
+                Plan::new("base", (KeyType::U64, ValueType::Bytes), long_text(4), "A whole file.")
+                    .layout("lines,plain")
+                    .logical("", "record<name: utf8>")
             }
             Self::Valid(name) => crate::valid::named(name),
         }

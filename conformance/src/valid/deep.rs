@@ -20,6 +20,11 @@ fn numbers() -> Vec<Plan> {
         let part = (at / 3 % 4) as u32;
         (u128::from(at / 3) << 120) | (u128::from(at % 3 + 1) << (32 * part))
     };
+    let crowded = |at: u64| match at % 3 {
+        0 => mix(at) >> 32,
+        1 => (3 << 28) + at,
+        _ => (9 << 26) + ((at * at) << 2),
+    };
     let far = |at: u64| if at < 290 { at * 3 } else { (1 << 62) + at };
     let blob = |at: u64| Cell::Bytes((0..at * 457 % 9001).map(|byte| mix(at * 7919 + byte) as u8).collect());
     vec![
@@ -47,6 +52,13 @@ fn numbers() -> Vec<Plan> {
             "Keys near to each other and a few far away: the root is inexact, and lines below it are not.",
         )
         .layout("lines,spine,wide"),
+        Plan::new(
+            "grid-nested-32",
+            (KeyType::U32, ValueType::U32),
+            pairs(600, crowded, |at| at),
+            "A grid of words of 4 bytes whose segments hold segments.",
+        )
+        .layout("lines,grid"),
         Plan::new(
             "spine-single",
             (KeyType::U64, ValueType::U64),
@@ -96,6 +108,13 @@ fn short_columns() -> Vec<Plan> {
             "Short words of keys of 16 bytes beside their column.",
             &|at| Cell::Unsigned((5u128 << 100) | (u128::from(at) * 9)),
         ),
+        Plan::new(
+            "columns-keys",
+            (KeyType::U64, ValueType::None),
+            (0..20).map(|at| (unsigned(mix(at)), Cell::None)).collect(),
+            "A column of keys, and no values.",
+        )
+        .layout("lines,columns"),
         of("columns-i64", KeyType::I64, "Signed keys beside their column.", &|at| {
             Cell::Signed(mix(at.into()).cast_signed())
         })
@@ -117,6 +136,7 @@ fn byte_keys() -> Vec<Plan> {
     };
     vec![
         of("keys-wide", "Long keys in a column, of which two have one word.", &near),
+        of("keys-unique", "Long keys in a column, each once, as the superblock says.", &long).unique(),
         of("keys-equal", "Long keys in a column, each three times.", &|at| long(at / 3)),
         Plan::new(
             "record-mask",

@@ -81,6 +81,7 @@ fn grids() -> Vec<Part> {
             ("grid", Base::Grid, 0..496, 11),
             ("grid-segment", valid("grid-nested"), 0..880, 5),
             ("grid-unit", valid("grid-nested"), 896..1176, 9),
+            ("grid-segment-32", valid("grid-nested-32"), 0..576, 3),
             ("grid-32", valid("grid-32"), 0..504, 17),
         ],
     )
@@ -193,6 +194,7 @@ fn columns() -> Vec<Part> {
         Code::Column,
         [
             ("keys", Base::Columns, 0..160, 23),
+            ("keys-alone", valid("columns-keys"), 0..160, 37),
             ("keys-16", valid("columns-16"), 0..640, 61),
             ("keys-float", valid("columns"), 0..320, 23),
             ("keys-i64", valid("columns-i64"), 0..160, 17),

@@ -5,7 +5,8 @@ use super::super::fault::{Fault, Make, damaged};
 use super::{again, changed, edit};
 use pleach_format::section::Tag;
 use pleach_fsck::Code;
-use pleach_kit::mutate::{content, contents, header, number, put, swap};
+use pleach_kit::mutate::{content, contents, extent, header, number, put, swap};
+use pleach_kit::naive::assemble;
 use pleach_kit::pages;
 
 pub(super) fn faults() -> Vec<Fault> {
@@ -14,7 +15,55 @@ pub(super) fn faults() -> Vec<Fault> {
     all.extend(stored());
     all.extend(texts());
     all.extend(records());
+    all.extend(long());
     all
+}
+
+/// Values of more than four million bytes, which a check reads in pieces.
+fn long() -> Vec<Fault> {
+    let inside = |b: &mut Vec<u8>| {
+        let at = content(b, Tag::VALUES).start + 3_333_333;
+        b[at] = 0xFF;
+    };
+    // Behind SUMS, so that a fault that is none would be the first one.
+    let behind = |b: &mut Vec<u8>| {
+        let at = extent(b, Tag::SUMS).end - 1;
+        b[at] = 1;
+    };
+    vec![
+        damaged(
+            Code::Column,
+            "long-text",
+            Base::LongText,
+            "A byte of a long text is not UTF-8.",
+            edit(inside),
+        )
+        .ask(0),
+        damaged(
+            Code::Column,
+            "long-record",
+            Base::LongRecord,
+            "A byte of a long record is not UTF-8.",
+            edit(inside),
+        )
+        .ask(0),
+        damaged(
+            Code::Padding,
+            "long-text-sound",
+            Base::LongText,
+            "A byte behind SUMS, and a long text.",
+            edit(behind),
+        )
+        .ask(0),
+        damaged(
+            Code::Padding,
+            "long-record-sound",
+            Base::LongRecord,
+            "A byte behind SUMS, and a long record.",
+            edit(behind),
+        )
+        .ask(0),
+    ]
 }
 
 /// Changes the offsets of the values, of four bytes each.
@@ -123,6 +172,31 @@ fn stored() -> Vec<Fault> {
         ),
         damaged(
             Code::Column,
+            "keys-constant",
+            Base::Valid("keys-equal"),
+            "A bit in which all keys agree is another one, in a key whose word is that of the one before.",
+            edit(|b| {
+                let there = header(b).keys.expect("keys");
+                let key = number(b, there.offset as usize + 4 * 2, 4) as usize;
+                b[there.data_offset() as usize + key + 20] ^= 0x40;
+            }),
+        ),
+        damaged(
+            Code::Column,
+            "values-alone",
+            Base::Columns,
+            "A number of the column of values is not that of the lines, in a file without KEYS.",
+            |b: &mut Vec<u8>| {
+                again(|all| {
+                    all.retain(|content| content.0 != Tag::KEYS);
+                    all.iter_mut()
+                        .filter(|content| content.0 == Tag::VALUES)
+                        .for_each(|content| content.2[4] ^= 1);
+                })(b);
+            },
+        ),
+        damaged(
+            Code::Column,
             "keys-equal",
             Base::Valid("keys-equal"),
             "Stored keys are equal in a file of unique keys.",
@@ -148,7 +222,7 @@ fn texts() -> Vec<Fault> {
                     _ => {}
                 }
             }
-            *b = pleach_kit::naive::assemble(there.superblock, all);
+            *b = assemble(there.superblock, all);
         })
     };
     let broken = |name, about, make| damaged(Code::Column, name, Base::Text, about, make);

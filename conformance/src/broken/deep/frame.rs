@@ -15,7 +15,52 @@ pub(super) fn faults() -> Vec<Fault> {
     all.extend(floats());
     all.extend(wide_words());
     all.extend(spines());
+    all.extend(grids());
     all
+}
+
+/// Segments of a grid, each of 16 bytes: a base, a number, and a form: 24 bits of marks, a kind, a shift.
+fn grids() -> Vec<Fault> {
+    let segments = |b: &[u8]| {
+        let there = number(b, entry_at(b, Tag::GRID) + PARAMETERS + 16, 8) as usize;
+        let start = content(b, Tag::GRID).start;
+        (0..there).map(move |at| start + 16 * at).collect::<Vec<usize>>()
+    };
+    let form = |b: &[u8], at: usize| number(b, at + 12, 4);
+    let of = move |name, base, about, change: fn(&mut Vec<u8>, usize), is_it: fn(u64) -> bool| {
+        damaged(
+            Code::Grid,
+            name,
+            base,
+            about,
+            edit(move |b| {
+                let at = segments(b).into_iter().find(|&at| is_it(form(b, at))).expect("a segment");
+                change(b, at);
+            }),
+        )
+    };
+    let marked = |form: u64| form >> 24 & 3 == 2 && (1..1 << 22).contains(&(form & 0xFF_FFFF));
+    let nested = Base::Valid("grid-nested");
+    vec![
+        of(
+            "grid-moved",
+            nested,
+            "The last mark of a segment is at the next cell.",
+            |b, at| {
+                let form = number(b, at + 12, 4);
+                let last = 1 << (63 - (form & 0xFF_FFFF).leading_zeros());
+                put(b, at + 12, 4, form ^ last ^ (last << 1));
+            },
+            marked,
+        ),
+        of(
+            "grid-kind-three",
+            nested,
+            "A segment has parts of a kind that nobody knows yet.",
+            |b, at| b[at + 15] |= 3,
+            marked,
+        ),
+    ]
 }
 
 /// The number of elements of sections that have no rule of opening for it.
@@ -53,6 +98,13 @@ fn wrong_elements() -> Vec<Fault> {
         parameters("parameters-meta", Tag::META, "META has parameters."),
         parameters("parameters-sums", Tag::SUMS, "SUMS has parameters."),
         parameters("parameters-sum2", Tag::SUM2, "SUM2 has parameters."),
+        damaged(
+            Code::Header,
+            "header-reserved-minor",
+            Base::Small,
+            "The bytes behind the minor version are not zero.",
+            edit(|b| b[20] = 1),
+        ),
         damaged(
             Code::Header,
             "sums-longer",
