@@ -59,6 +59,14 @@ fn numbers() -> Vec<Plan> {
             "A grid of words of 4 bytes whose segments hold segments.",
         )
         .layout("lines,grid"),
+        super::sections::root_marks(),
+        Plan::new(
+            "grid-usual-fewer",
+            (KeyType::U64, ValueType::U64),
+            pairs(1624, |at| if at < 1600 { mix(at) } else { (7 << 60) + at }, |at| at),
+            "A grid most of whose borders are found in fewer steps than all.",
+        )
+        .layout("lines,grid,wide"),
         Plan::new(
             "spine-single",
             (KeyType::U64, ValueType::U64),

@@ -29,6 +29,15 @@ fn crowded(at: u64) -> u64 {
     }
 }
 
+/// Plans a file whose grid has marks in its first segment, and an empty unit.
+pub(super) fn root_marks() -> Plan {
+    let tuples = pairs(40, mix, |at| at);
+    let about = "A grid of ten lines: the first segment has all marks.";
+    Plan::new("grid-root-marks", (KeyType::U64, ValueType::U64), tuples.clone(), about)
+        .layout("lines,spine,wide")
+        .change(second(&tuples, naive::Grid::Always))
+}
+
 /// Replaces a file of `u64` to `u64` by that of the second builder.
 fn second(tuples: &[(Cell, Cell)], with: naive::Grid) -> impl Fn(Vec<u8>) -> Vec<u8> + 'static {
     let mut tuples: Vec<(u64, u64)> = tuples

@@ -3,7 +3,7 @@
 use super::super::bases::Base;
 use super::super::fault::{Fault, Make, damaged};
 use super::super::frame::{ELEMENTS, LENGTH, PARAMETERS};
-use super::edit;
+use super::{changed, edit};
 use pleach_format::section::Tag;
 use pleach_fsck::Code;
 use pleach_kit::mutate::{content, entry_at, header, number, put, swap};
@@ -16,6 +16,7 @@ pub(super) fn faults() -> Vec<Fault> {
     all.extend(wide_words());
     all.extend(spines());
     all.extend(grids());
+    all.extend(grid_counts());
     all
 }
 
@@ -40,6 +41,7 @@ fn grids() -> Vec<Fault> {
         )
     };
     let marked = |form: u64| form >> 24 & 3 == 2 && (1..1 << 22).contains(&(form & 0xFF_FFFF));
+    let none = |form: u64| form == 2 << 24;
     let nested = Base::Valid("grid-nested");
     vec![
         of(
@@ -59,6 +61,49 @@ fn grids() -> Vec<Fault> {
             "A segment has parts of a kind that nobody knows yet.",
             |b, at| b[at + 15] |= 3,
             marked,
+        ),
+        of(
+            "grid-none-first",
+            nested,
+            "A part without borders leads to another line.",
+            |b, at| b[at + 8] ^= 1,
+            none,
+        ),
+        of("grid-none-kind", nested, "A part without borders has units.", |b, at| b[at + 15] ^= 3, none),
+        of("grid-none-mark", nested, "A part without borders has a mark.", |b, at| b[at + 12] = 1, none),
+        of("grid-none-shift", nested, "A part without borders has a shift.", |b, at| b[at + 15] |= 4, none),
+    ]
+}
+
+/// What the table says of a grid.
+fn grid_counts() -> Vec<Fault> {
+    let nested = Base::Valid("grid-nested");
+    let broken = |name, base, about, make: Make| damaged(Code::Grid, name, base, about, make);
+    let told = |at: usize, change: fn(u64, u64) -> u64| -> Make {
+        Box::new(edit(move |b| {
+            let steps = entry_at(b, Tag::GRID) + PARAMETERS + 4;
+            let place = entry_at(b, Tag::GRID) + PARAMETERS + at;
+            let to = change(number(b, place, 4), number(b, steps, 4));
+            put(b, place, 4, to);
+        }))
+    };
+    vec![
+        broken("grid-steps-more", nested, "One step more than any border needs.", told(4, |now, _| now + 1)),
+        broken(
+            "grid-usual-other",
+            nested,
+            "Another number of usual steps.",
+            told(8, |now, steps| if now < steps { now + 1 } else { now - 1 }),
+        ),
+        broken("grid-segment-spare", nested, "A segment that no part leads to.", told(16, |now, _| now + 1)),
+        broken(
+            "grid-unit-spare",
+            Base::Grid,
+            "A unit that no segment has.",
+            Box::new(changed(Tag::GRID, |bytes, units, _| {
+                bytes.extend([0; 8]);
+                *units += 1;
+            })),
         ),
     ]
 }
@@ -269,6 +314,22 @@ fn spines() -> Vec<Fault> {
                 let first = content(b, Tag::LINE).start + 64 * 10;
                 let first = number(b, first, 8);
                 put(b, at, 8, first);
+            }),
+        ),
+        damaged(
+            Code::Separator,
+            "separator-most",
+            raw,
+            "A separator has the code of free slots, which is the cell of its key.",
+            edit(|b| {
+                // The root parts line 80, the last one of nine groups of nine, from the next one.
+                let there = header(b);
+                let tuples = there.geometry.tuples_per_line();
+                let last = number(b, content(b, Tag::LINE).start + 64 * 80 + 8 * (tuples - 1), 8);
+                let at = spine_line(b, 2, 0);
+                b[at] = 255;
+                put(b, at + 54, 8, last - 255);
+                b[at + 62] = 0;
             }),
         ),
         damaged(
