@@ -46,6 +46,21 @@ fn numbers() -> Vec<Plan> {
         .layout("lines,wide")
         .unique(),
         Plan::new(
+            "wide-many",
+            (KeyType::U128, ValueType::U32),
+            (0..60).map(|at| (unsigned(wide(at)), unsigned(at))).collect(),
+            "Keys of 16 bytes that may be equal, and are not.",
+        )
+        .layout("lines,wide"),
+        Plan::new(
+            "wide-equal",
+            (KeyType::U128, ValueType::U32),
+            (0..60u32).map(|at| (unsigned(5u128 << 99), unsigned(at))).collect(),
+            "Equal keys of 16 bytes on both sides of every border.",
+        )
+        .layout("lines,spine,wide"),
+        super::sections::spine_between(),
+        Plan::new(
             "spine-top-inexact",
             (KeyType::U64, ValueType::U32),
             pairs(300, far, |at| at),

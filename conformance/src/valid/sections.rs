@@ -8,7 +8,7 @@ use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::{KeyType, ValueType};
 use pleach_kit::generate::mix;
-use pleach_kit::mutate::{contents, header};
+use pleach_kit::mutate::{content, contents, header, number, put, reseal};
 use pleach_kit::naive;
 
 const WIDE: (KeyType, ValueType) = (KeyType::U64, ValueType::U32);
@@ -36,6 +36,35 @@ pub(super) fn root_marks() -> Plan {
     Plan::new("grid-root-marks", (KeyType::U64, ValueType::U64), tuples.clone(), about)
         .layout("lines,spine,wide")
         .change(second(&tuples, naive::Grid::Always))
+}
+
+/// Plans a spine with a separator that is above the key to its left, and still below that to its right.
+pub(super) fn spine_between() -> Plan {
+    let tuples = pairs(420, crowded, |at| at);
+    let other = second(&tuples, naive::Grid::Always);
+    Plan::new(
+        "spine-between",
+        (KeyType::U64, ValueType::U64),
+        tuples,
+        "A separator as it is that is none of the keys beside it.",
+    )
+    .layout("lines,spine,wide")
+    .change(move |bytes| {
+        let mut bytes = other(bytes);
+        let there = header(&bytes);
+        let level = there.spine.levels[0];
+        assert_eq!((level.fanout, there.spine.child_lines), (9, 1), "separators as they are");
+        let start = (there.spine_offset + level.offset) as usize;
+        let lines = content(&bytes, Tag::LINE).start;
+        let is_far = |slot: &usize| {
+            number(&bytes, start + 8 * slot, 8) + 1 < number(&bytes, lines + 64 * (slot + 1), 8)
+        };
+        let at = start + 8 * (0..8).find(is_far).expect("a gap");
+        let now = number(&bytes, at, 8);
+        put(&mut bytes, at, 8, now + 1);
+        reseal(&mut bytes);
+        bytes
+    })
 }
 
 /// Replaces a file of `u64` to `u64` by that of the second builder.

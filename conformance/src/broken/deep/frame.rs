@@ -6,7 +6,7 @@ use super::super::frame::{ELEMENTS, LENGTH, PARAMETERS};
 use super::{changed, edit};
 use pleach_format::section::Tag;
 use pleach_fsck::Code;
-use pleach_kit::mutate::{content, entry_at, header, number, put, swap};
+use pleach_kit::mutate::{content, entry_at, extent, header, number, put, swap};
 
 pub(super) fn faults() -> Vec<Fault> {
     let mut all = wrong_elements();
@@ -151,6 +151,16 @@ fn wrong_elements() -> Vec<Fault> {
             edit(|b| b[20] = 1),
         ),
         damaged(
+            Code::Padding,
+            "padding-sum2",
+            Base::Small,
+            "A byte behind SUM2 is not zero.",
+            edit(|b| {
+                let at = extent(b, Tag::SUM2).end - 1;
+                b[at] = 1;
+            }),
+        ),
+        damaged(
             Code::Header,
             "sums-longer",
             Base::Small,
@@ -174,6 +184,18 @@ fn ends() -> Vec<Fault> {
         wrong("max-bytes", Base::Mask, "The largest byte key is another one.", byte(200)),
         wrong("max-bytes-rest", Base::Mask, "A byte behind the largest byte key.", byte(263)),
         wrong("max-bytes-length", Base::Mask, "The largest byte key has another length.", byte(132)),
+        wrong(
+            "min-wide",
+            Base::Valid("wide-unique"),
+            "The smallest key of 16 bytes is another one.",
+            byte(151),
+        ),
+        wrong(
+            "max-wide",
+            Base::Valid("wide-unique"),
+            "The largest key of 16 bytes is another one.",
+            byte(215),
+        ),
         wrong("max-length", Base::Small, "The largest key has another length.", byte(132)),
         wrong("min-rest", Base::Small, "A byte behind the smallest key.", byte(144)),
         wrong("min-tail", Base::Tail, "The smallest key with a tail is another one.", byte(140)),
@@ -236,12 +258,13 @@ fn floats() -> Vec<Fault> {
 /// Words of 16 bytes: three in a line, with values of 4 bytes and a gap of 4.
 fn wide_words() -> Vec<Fault> {
     const WIDE: Base = Base::Valid("wide-unique");
+    const MANY: Base = Base::Valid("wide-many");
     let word = |b: &[u8], line: usize, slot: usize| content(b, Tag::LINE).start + 64 * line + 16 * slot;
-    let order = |name, part: usize, slot: usize| {
+    let order = |name, base, part: usize, slot: usize| {
         damaged(
             Code::Order,
             name,
-            WIDE,
+            base,
             format!("Two neighbours that differ in part {part} are exchanged."),
             edit(move |b| {
                 // Neighbours differ in one part alone, which is that of the line's number.
@@ -251,10 +274,14 @@ fn wide_words() -> Vec<Fault> {
         )
     };
     vec![
-        order("wide-order-0", 0, 0),
-        order("wide-order-1", 1, 1),
-        order("wide-order-2", 2, 0),
-        order("wide-order-3", 3, 1),
+        order("wide-order-0", WIDE, 0, 0),
+        order("wide-order-many-0", MANY, 0, 0),
+        order("wide-order-1", WIDE, 1, 1),
+        order("wide-order-many-1", MANY, 1, 1),
+        order("wide-order-2", WIDE, 2, 0),
+        order("wide-order-many-2", MANY, 2, 0),
+        order("wide-order-3", WIDE, 3, 1),
+        order("wide-order-many-3", MANY, 3, 1),
         damaged(
             Code::Duplicate,
             "wide-duplicate",
@@ -286,7 +313,61 @@ fn spine_line(b: &[u8], level: usize, number: usize) -> usize {
 
 fn spines() -> Vec<Fault> {
     let raw = Base::Valid("grid-nested");
+    let wide = |name, base, about, level: usize, at: usize, change: u8| {
+        damaged(
+            Code::Separator,
+            name,
+            base,
+            about,
+            edit(move |b| {
+                let at = spine_line(b, level, 0) + at;
+                b[at] ^= change;
+            }),
+        )
+    };
+    let deep = Base::Valid("spine-deep");
     vec![
+        wide("separator-wide-raw", deep, "A separator of 16 bytes is another one.", 0, 15, 0x80),
+        wide(
+            "separator-wide-raw-low",
+            deep,
+            "The upper byte of a separator of 16 bytes is another one.",
+            0,
+            31,
+            0x40,
+        ),
+        wide("separator-wide-16", deep, "A code of two bytes above words of 16 is another one.", 1, 0, 1),
+        wide("separator-wide-8", deep, "A code of one byte above words of 16 is another one.", 2, 0, 1),
+        wide(
+            "separator-wide",
+            Base::Valid("u128-u64"),
+            "A code above words of 16 bytes is another one.",
+            0,
+            1,
+            1,
+        ),
+        damaged(
+            Code::Separator,
+            "separator-zero",
+            Base::Spine,
+            "A code of the spine is zero.",
+            edit(|b| {
+                let at = spine_line(b, 0, 0) + 6;
+                assert_ne!(number(b, at, 2), 0);
+                put(b, at, 2, 0);
+            }),
+        ),
+        damaged(
+            Code::Separator,
+            "separator-raw-part",
+            raw,
+            "The upper half of a separator is below that of the key to its left, the lower half is above.",
+            edit(|b| {
+                let at = spine_line(b, 0, 1);
+                let now = number(b, at, 8);
+                put(b, at, 8, (now - (1 << 32)) | 0xFFFF_FFFF);
+            }),
+        ),
         damaged(
             Code::Separator,
             "separator-raw-low",
