@@ -101,8 +101,9 @@ def is_outside(accepted, name, mutant):
 class Trial:
     """A reader, the kit that it is asked, and what is known of survivors."""
 
-    def __init__(self, reader, kit, accepted):
+    def __init__(self, reader, kit, accepted, tells_caught):
         self.reader, self.kit, self.accepted = reader, kit, accepted
+        self.tells_caught = tells_caught
         self.seconds = 60
 
     def fault_of(self, folder, sheets, **more):
@@ -136,7 +137,7 @@ class Trial:
                 self.kit.cover(self.reader["cover"], whole)
 
     def attempt(self, name, mutant):
-        """Returns why a mutant is caught, or None. Prints survivors as they come."""
+        """Returns why a mutant is caught, or None. Prints the outcome when it comes."""
         places = [f"{name} {mutant.function}", str(name), ""]
         sheets = self.kit.order(self.kit.reaching(name, mutant), places)
         with tempfile.TemporaryDirectory() as temporary:
@@ -146,8 +147,10 @@ class Trial:
             fault, sheet, _ = self.fault_of(folder, sheets)
         if sheet:
             self.kit.note(places, sheet)
+        key = key_of(self.reader, name, mutant)
+        if fault and self.tells_caught:
+            print(f"caught    {name}:{mutant.line} {key} -- {fault}", flush=True)
         if not fault:
-            key = key_of(self.reader, name, mutant)
             reason = self.accepted.get(key)
             word = "accepted" if reason else "SURVIVES"
             print(f"{word}  {name}:{mutant.line} {key} -- {reason or ''}", flush=True)
@@ -180,20 +183,23 @@ def main():
     kit = Kit(options.kit or ["spec/vectors"], reader["level"])
     accepted = read_accepted(HERE / "accepted" / f"{options.reader}.txt")
 
-    trial = Trial(reader, kit, accepted)
+    trial = Trial(reader, kit, accepted, options.caught)
     trial.begin()
     everything = find_mutants(reader)
     if options.function:
         everything = [each for each in everything if each[1].function.endswith(options.function)]
     mutants = [each for each in everything if not is_outside(accepted, *each)]
+    outside = len(everything) - len(mutants)
     if options.again:
         lines = options.again.read_text().splitlines()
         there = {line.split(" -- ")[0] for line in lines if line.startswith("SURVIVES")}
         there = {line.split(None, 2)[2] for line in there}
         mutants = [each for each in mutants if key_of(reader, *each) in there]
-    outside = len(everything) - len(mutants)
     if options.sample:
         mutants = random.Random(1).sample(mutants, min(options.sample, len(mutants)))
+    if options.again and options.sample is None:
+        # Whatever part of a long run is done is a fair one.
+        random.Random(1).shuffle(mutants)
     print(
         f"{kit.requests()} requests, {len(mutants)} mutants, {outside} others are not reached",
         file=sys.stderr,
@@ -201,10 +207,6 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         faults = list(pool.map(lambda each: trial.attempt(*each), mutants))
 
-    if options.caught:
-        for (name, mutant), fault in zip(mutants, faults):
-            if fault:
-                print(f"caught    {name}:{mutant.line} {mutant.key()} -- {fault}")
     survivors = [key_of(reader, *each) for each, fault in zip(mutants, faults) if not fault]
     left = sum(key not in accepted for key in survivors)
     if not (options.files or options.function or options.sample or options.again):
