@@ -55,7 +55,7 @@ class Sheet:
 
 
 class Silence:
-    """Ends a driver that gives no answer for a while. One thread looks after it, not one an answer."""
+    """Ends a driver that gives no answer for a while. One thread looks after all answers."""
 
     def __init__(self, driver, seconds):
         self.driver, self.seconds = driver, seconds
