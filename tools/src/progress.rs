@@ -133,7 +133,7 @@ fn told(unit: Unit, done: u64, total: Option<u64>, made: u64, gone: Duration) ->
 fn new_bar(label: &'static str, (done, total): (u64, Option<u64>)) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_position(done);
     let template = match total {
-        Some(_) => "{prefix:9} [{bar:30}] {percent:>3}%  {wide_msg}",
+        Some(_) => "{prefix:9} [{bar:20}] {percent:>3}%  {wide_msg}",
         None => "{prefix:9} {spinner} {wide_msg}",
     };
     // The texts are constants; if one does not parse, the default style is used.
