@@ -40,8 +40,7 @@ class Pleach:
     def __init__(self, source):
         if not isinstance(source, bytes):
             with open(source, "rb") as file:
-                read = mmap.ACCESS_READ
-                source = mmap.mmap(file.fileno(), 0, access=read) if file.read(1) else b""
+                source = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) if file.read(1) else b""
         self.data, self.levels = source, []
         self.read_superblock(source)
         self.read_table(source)
@@ -127,13 +126,12 @@ class Pleach:
         refuse(children > 1 or at != spine.offset or spine.elements != total, "spine")
 
     def read_columns(self, has_byte_keys, has_byte_values):  # sections 12 to 14: rules 35 to 48
-        table, tuples = self.table, self.tuples
+        table, tuples, of = self.table, self.tuples, self.value_type
         self.keys = self.column(b"KEYS", tuples, self.key_type.size)
-        self.tails, self.codes = self.column(b"TAIL", tuples), self.column(b"CODE", tuples)
+        self.tails = self.column(b"TAIL", tuples, None, has_byte_keys)
+        self.codes = self.column(b"CODE", tuples)
         count = table[b"VALS"].elements if self.codes and b"VALS" in table else tuples
-        self.values = self.column(b"VALS", count, self.value_type.size)
-        refuse(self.tails and not has_byte_keys, "column")
-        refuse(self.values and self.value_type.name == "none", "column")
+        self.values = self.column(b"VALS", count, of.size, of.name != "none")
         if self.codes:
             refuse(not has_byte_values or not self.values, "codes")
             code_bytes = 1 if count <= 256 else 2 if count <= 65536 else 4
@@ -151,9 +149,9 @@ class Pleach:
                 self.whole_keys = self.text or self.keys
                 refuse(not self.whole_keys, "keys-missing")
 
-    def column(self, tag, elements, size=None):
+    def column(self, tag, elements, size=None, is_due=True):
         if tag in self.table:
-            refuse(self.table[tag].elements != elements, "column")
+            refuse(self.table[tag].elements != elements or not is_due, "column")
             return Column(self.data, self.table[tag], elements, size)
 
     def read_meta(self, meta):  # section 11, META: rule 49
