@@ -3,7 +3,7 @@
 //! [`open`] is used for all text: tables, changes and lists of keys, from files, pipes and standard input:
 //!
 //! * Compressed input, in one or several parts, is decompressed as it is read, whatever its name
-//!   ([`crate::packed`]). Archives and binary files are refused with the name of their format.
+//!   (`packed.rs`). Archives and binary files are refused with the name of their format.
 //! * A byte order mark is dropped, UTF-16 is refused.
 //! * If the first line ends in a carriage return alone, as old Macs and Excel write it, so do all lines, and
 //!   the reader returns line feeds instead. Carriage returns and line feeds inside quotes are kept. A line

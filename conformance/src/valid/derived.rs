@@ -600,7 +600,13 @@ const UNKNOWN: &[(&str, KeyType, &str, &str)] = &[
     ("record-key", KeyType::U32, "record<a: u32>", "1"),
     ("hex-u64", KeyType::U64, "Hex(8)", "12345678"),
     ("composite-one", KeyType::U32, "composite<a: u32>", "1"),
-    ("composite-nine", KeyType::Fixed(18), "composite<a: u16, b: u16, c: u16, d: u16, e: u16, f: u16, g: u16, h: u16, i: u16>", "1,1,1,1,1,1,1,1,1"),
+    (
+        "composite-nine",
+        KeyType::Fixed(18),
+        "composite<a: u16, b: u16, c: u16, d: u16, e: u16, f: u16, g: u16, h: u16, \
+         i: u16>",
+        "1,1,1,1,1,1,1,1,1",
+    ),
     ("composite-twice", KeyType::U32, "composite<a: u16, a: u16>", "1,2"),
     ("composite-boolean", KeyType::U32, "composite<a: u16, b: u32 \"Boolean\">", "1,1"),
     ("composite-hash", KeyType::U128, "composite<a: u16, b: u64 \"Hash64\">", "1,x"),
