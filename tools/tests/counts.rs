@@ -172,6 +172,14 @@ fn stats_are_those_of_the_tuples() {
     {
         assert!(text.contains(part), "{text}: no {part}");
     }
+    // Whole numbers have whole ranges, and no more than there are numbers.
+    place.build("w", "id,v\n1,1\n2,17\n2,40\n", &[]);
+    let text = place.run(&["stats", "w.pleach"], 0);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("  from ")).collect();
+    let bar = "########################";
+    assert_eq!(lines[..2], [format!("  from 1 1 {}", &bar[..12]), format!("  from 2 2 {bar}")]);
+    assert_eq!((lines.len(), lines[2]), (2 + 14, &*format!("  from  1 1 {bar}")), "{text}");
+    assert_eq!(lines[7], format!("  from 16 1 {bar}"));
     // Floats with NaN, records, logical types, no values, nothing at all.
     place.build("f", "id,v\n1,NaN\n2,-1.5\n3,inf\n", &["--value-type", "f64"]);
     assert_eq!(place.json(&["stats", "f.pleach"], 0)["values"][0]["nan"], "1");

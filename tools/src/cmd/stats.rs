@@ -115,7 +115,7 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let types = (
         Meaning::new(index.key_type(), &index.meta().map(|meta| meta.key_logical).unwrap_or_default())
             .to_string(),
-        index.value_type().to_string(),
+        record.as_ref().map_or_else(|| index.value_type().to_string(), Record::to_string),
     );
     if global.json {
         let mut document = json::document("stats");
@@ -225,6 +225,13 @@ impl Column {
         Some((number(low)?, number(high)?)).filter(|(low, high)| low.is_finite() && high.is_finite())
     }
 
+    /// Returns the width of a range of the histogram: a whole number for whole numbers and lengths.
+    fn step(&self, low: f64, high: f64) -> f64 {
+        let width = high / RANGES as f64 - low / RANGES as f64;
+        let is_float = matches!(self.ends, Some((Datum::F32(_) | Datum::F64(_), _)));
+        if is_float && width > 0.0 { width } else { (width + 1.0 / RANGES as f64).ceil().max(1.0) }
+    }
+
     /// Takes an element of the second pass.
     fn count(&mut self, datum: &Datum<'_>) {
         let Some((low, high)) = self.span() else { return };
@@ -235,14 +242,14 @@ impl Column {
                 None => return,
             },
         };
-        let share = if high > low { (at / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) } else { 0.0 };
-        self.counts[((share * RANGES as f64) as usize).min(RANGES - 1)] += 1;
+        let range = (at / 2.0 - low / 2.0) / (self.step(low, high) / 2.0);
+        self.counts[(range as usize).min(RANGES - 1)] += 1;
     }
 
     /// Returns the first element of a range of the histogram, as text.
     fn edge(&self, range: usize) -> String {
         let Some((low, high)) = self.span() else { return String::new() };
-        let at = low + (high / RANGES as f64 - low / RANGES as f64) * range as f64;
+        let at = low + self.step(low, high) * range as f64;
         if self.lengths.is_some() {
             return counted(at.ceil() as u64, "byte");
         }
@@ -278,7 +285,7 @@ impl Column {
             )),
             // The mean of addresses and dates says little.
             None if self.form.is_none() && self.ends.is_some() => {
-                facts.push(("mean", format!("{}", self.sum / seen)));
+                facts.push(("mean", datum_text(&Datum::F64(self.sum / seen), None)));
             }
             None => {}
         }
@@ -289,7 +296,7 @@ impl Column {
             let _ = writeln!(text, "  {name:<9} {fact}");
         }
         let most = self.counts.iter().copied().max().unwrap_or(0).max(1);
-        // Ranges of lengths are no finer than a byte.
+        // One value needs no histogram.
         let is_flat = self.span().is_none_or(|(low, high)| low >= high);
         if is_flat {
             return;
@@ -297,9 +304,11 @@ impl Column {
         let edges: Vec<String> = (0..RANGES).map(|range| self.edge(range)).collect();
         let mut lines = Vec::new();
         for (range, &count) in self.counts.iter().enumerate() {
-            // Several ranges may begin at the same length.
-            if count == 0 && self.lengths.is_some() {
-                continue;
+            // Whole numbers may need fewer ranges.
+            let is_needed =
+                self.span().is_some_and(|(low, high)| low + self.step(low, high) * range as f64 <= high);
+            if !is_needed {
+                break;
             }
             let bar = if count == 0 { String::new() } else { bar(count as f64 / most as f64) };
             lines.push((edges[range].clone(), grouped(count), bar));
@@ -329,7 +338,7 @@ impl Column {
         let ranges: Vec<Value> = self.counts.iter().map(|&count| json::int(count)).collect();
         if let Some((low, high)) = self.span() {
             document.insert("histogram_from".to_owned(), low.into());
-            document.insert("histogram_to".to_owned(), high.into());
+            document.insert("histogram_step".to_owned(), self.step(low, high).into());
             document.insert("histogram".to_owned(), ranges.into());
         }
         document
