@@ -36,7 +36,7 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
             }
             open_stream(input, Box::new(file), options)
         }
-        Body::Stream(stream) | Body::Content(stream, _) => open_stream(input, stream, options),
+        Body::Stream(stream, _) => open_stream(input, stream, options),
     }
 }
 

@@ -13,10 +13,8 @@ use std::io::{self, Read, Seek};
 pub(crate) enum Body {
     /// A regular file, which can seek, and its length.
     File(File, u64),
-    /// Anything else.
-    Stream(Box<dyn Read + Send>),
-    /// The content of a compressed stream.
-    Content(Box<dyn Read + Send>, Used),
+    /// Anything else; and how much is used of the compressed stream whose content it is, if it is one.
+    Stream(Box<dyn Read + Send>, Option<Used>),
 }
 
 impl Body {
@@ -24,32 +22,29 @@ impl Body {
     pub(crate) fn into_stream(self) -> (Box<dyn Read + Send>, Option<u64>) {
         match self {
             Self::File(file, bytes) => (Box::new(file), Some(bytes)),
-            Self::Stream(stream) | Self::Content(stream, _) => (stream, None),
+            Self::Stream(stream, _) => (stream, None),
         }
     }
 
     /// Returns the content of a stream that is compressed with `codec`.
     pub(crate) fn unpacked(self, input: &str, codec: Codec) -> Result<Self, SourceError> {
         let packed = self.into_stream().0;
-        let content = unpacked(codec, Vec::new(), packed).map_err(|error| failed(input, "", error))?;
-        Ok(Self::Content(content.0, content.1))
+        let (content, used) =
+            unpacked(codec, Vec::new(), packed).map_err(|error| failed(input, "", error))?;
+        Ok(Self::Stream(content, Some(used)))
     }
 
     /// Returns how much of a compressed stream is used; `None` if it is not compressed.
     pub(crate) fn used(&self) -> Option<Used> {
         match self {
-            Self::File(..) | Self::Stream(_) => None,
-            Self::Content(_, used) => Some(used.clone()),
+            Self::File(..) => None,
+            Self::Stream(_, used) => used.clone(),
         }
     }
 
     /// Returns `self`, unless its first bytes show a content other than `format`, if that has marks. If they are
     /// those of a compressed stream, returns its content.
     pub(crate) fn checked(self, input: &str, format: Format) -> Result<Self, SourceError> {
-        self.checked_at(input, format, false)
-    }
-
-    fn checked_at(self, input: &str, format: Format, was_packed: bool) -> Result<Self, SourceError> {
         if format.row().marks.is_empty() {
             return Ok(self);
         }
@@ -60,21 +55,17 @@ impl Body {
                 file.rewind().map_err(|error| unreadable(input, "", error))?;
                 (read, Self::File(file, bytes))
             }
-            Self::Content(mut stream, used) => {
+            Self::Stream(mut stream, used) => {
                 let read = fill(&mut *stream, &mut head).map_err(|error| failed(input, "", error))?;
                 let first = io::Cursor::new(head[..read].to_vec());
-                (read, Self::Content(Box::new(first.chain(stream)), used))
-            }
-            Self::Stream(mut stream) => {
-                let read = fill(&mut *stream, &mut head).map_err(|error| unreadable(input, "", error))?;
-                let first = io::Cursor::new(head[..read].to_vec());
-                (read, Self::Stream(Box::new(first.chain(stream))))
+                (read, Self::Stream(Box::new(first.chain(stream)), used))
             }
         };
         let (head, wanted) = (&head[..bytes], Content::Table(format));
         match Content::from_head(head) {
-            Some(Content::Codec(codec)) if !was_packed => {
-                body.unpacked(input, codec)?.checked_at(input, format, true)
+            // What is compressed twice is refused below.
+            Some(Content::Codec(codec)) if body.used().is_none() => {
+                body.unpacked(input, codec)?.checked(input, format)
             }
             Some(found) if found != wanted => {
                 let text = fault(format!("it is {}, not {}", found.name(), wanted.name()), found.advice());
@@ -100,7 +91,7 @@ impl Body {
     pub(crate) fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
         match self {
             Self::File(file, bytes) => Ok((file, bytes)),
-            Self::Stream(mut stream) | Self::Content(mut stream, _) => {
+            Self::Stream(mut stream, _) => {
                 let not_copied = |error: io::Error| match error.get_ref() {
                     // A fault of a compressed stream.
                     Some(inner) if inner.is::<Fault>() => failed(input, "", error),

@@ -51,14 +51,17 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         failed: None,
         line: 0,
     };
-    while !lines.ended && lines.buffer.len() < SAMPLE_BYTES {
-        if let Err(error) = lines.refill() {
+    let mut has_line = false;
+    // The first line may be longer than the sample.
+    while !lines.ended && (lines.buffer.len() < SAMPLE_BYTES || !has_line) {
+        match lines.refill() {
+            Ok(()) => has_line = has_line || lines.buffer.contains(&b'\n'),
             // The rows before the error are read first.
-            if !lines.buffer.contains(&b'\n') {
-                return Err(error);
+            Err(error) if has_line => {
+                lines.failed = Some(error);
+                break;
             }
-            lines.failed = Some(error);
-            break;
+            Err(error) => return Err(error),
         }
     }
     let (names, found) = lines.sample()?;
@@ -173,7 +176,7 @@ impl Seen {
 }
 
 /// The members of an object, as they are written.
-struct Members<'a>(Vec<(Cow<'a, str>, Option<&'a RawValue>)>);
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// Visits an object; keeps the members that `is_wanted` accepts.
 struct Object<'f>(&'f dyn Fn(&str) -> bool);
@@ -189,7 +192,7 @@ impl<'de> Visitor<'de> for Object<'_> {
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
             if (self.0)(&name) {
-                members.push((name, Some(map.next_value()?)));
+                members.push((name, map.next_value()?));
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -285,7 +288,7 @@ impl Lines {
                     seen.push(Seen::default());
                     names.len() - 1
                 });
-                raw.iter().for_each(|raw| seen[at].see(raw.get()));
+                seen[at].see(raw.get());
             }
         }
         Ok((names, seen))
@@ -345,7 +348,7 @@ impl Objects {
                 .map_err(|error| Refused::ours(fault(at(&bad(line, &error)), "")))?;
             for (name, raw) in members {
                 let Some(&slot) = self.slots.get(&*name) else { continue };
-                let raw = raw.map_or("null", RawValue::get);
+                let raw = raw.get();
                 let column = &mut columns[slot];
                 if column.len() > rows {
                     let text = at(&format!("{name:?} occurs twice"));

@@ -30,7 +30,7 @@ pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>
     let (mut body, bytes) = if metadata.is_file() {
         (Body::File(file, metadata.len()), Some(metadata.len()))
     } else {
-        (Body::Stream(Box::new(file)), None)
+        (Body::Stream(Box::new(file), None), None)
     };
     // Raw tuples may begin with any bytes, and brotli has no mark, but the extension of a compressed file is no
     // accident.

@@ -170,7 +170,7 @@ impl Table {
     fn add_stream(&mut self, name: &str, stream: Box<dyn Read + Send>) -> Result<(), SourceError> {
         let format = self.options.format;
         let format = format.ok_or_else(|| problem(name, "", "unknown format: give it with --format"))?;
-        let source = open_body(name, Body::Stream(stream), format, &self.options)?;
+        let source = open_body(name, Body::Stream(stream, None), format, &self.options)?;
         self.add(name, Pending::Open(source), None)
     }
 

@@ -114,6 +114,10 @@ fn what_does_not_fit_is_refused_with_its_line() {
             assert!(error.contains(part), "{part} is not in {error}");
         }
     }
+    // A first line that is longer than what is looked at for names and types.
+    let wide = format!("{{\"a\":1,\"b\":2,\"x\":\"{}\"}}\n{{\"a\":3,\"b\":4}}\n", "y".repeat(3 << 20));
+    let (_, chunks) = read(&wide, &options()).expect("reads");
+    assert_eq!(chunks.iter().map(Chunk::len).sum::<usize>(), 2);
     let skip = InputOptions { nulls: Nulls::Skip, ..options() };
     let (_, chunks) = read("{\"a\":null,\"b\":1}\n{\"a\":2,\"b\":1}\n{\"a\":3}\n", &skip).expect("reads");
     assert_eq!(chunks.iter().map(Chunk::len).sum::<usize>(), 1);

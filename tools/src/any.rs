@@ -16,6 +16,7 @@ use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed,
 use pleach_format::logical::{Element, Form, TextError, with_article};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
 
@@ -346,6 +347,22 @@ impl<'a> Any<'a> {
     pub fn tuple(&self, rank: u64) -> Result<(Datum<'a>, Datum<'a>), Failure> {
         let tuple = self.index.tuple(rank).map_err(|error| self.failed(error))?;
         Ok(tuple.unwrap_or((Datum::None, Datum::None)))
+    }
+}
+
+/// Compares keys or values of one type, keys in the order of the file. Floats are equal if their bits are.
+pub fn order(one: &Datum<'_>, two: &Datum<'_>) -> Ordering {
+    match (one, two) {
+        (Datum::U32(one), Datum::U32(two)) => one.cmp(two),
+        (Datum::U64(one), Datum::U64(two)) => one.cmp(two),
+        (Datum::U128(one), Datum::U128(two)) => one.cmp(two),
+        (Datum::I32(one), Datum::I32(two)) => one.cmp(two),
+        (Datum::I64(one), Datum::I64(two)) => one.cmp(two),
+        (Datum::F32(one), Datum::F32(two)) => one.total_cmp(two),
+        (Datum::F64(one), Datum::F64(two)) => one.total_cmp(two),
+        (Datum::Bytes(one) | Datum::Utf8(one), Datum::Bytes(two) | Datum::Utf8(two)) => one.cmp(two),
+        // Types agree.
+        _ => Ordering::Equal,
     }
 }
 

@@ -44,27 +44,22 @@ pub fn of_each<T>(
     files: &[T],
     mut run: impl FnMut(&T) -> Result<ExitStatus, Failure>,
 ) -> Result<ExitStatus, Failure> {
-    let (mut status, mut failed) = (ExitStatus::Success, None::<Failure>);
+    let tell = |failure: Failure| failure.line().iter().for_each(|line| say(line));
+    let (mut status, mut failed) = (ExitStatus::Success, None);
     for file in files {
-        let tell = |failure: &Failure| failure.line().iter().for_each(|line| say(line));
         match run(file) {
-            Ok(found) if found != ExitStatus::Success => status = found,
-            Ok(_) => {}
+            Ok(ExitStatus::Success) => {}
+            Ok(found) => status = found,
             Err(failure @ (Failure::Interrupted | Failure::ClosedPipe)) => return Err(failure),
-            Err(failure) => {
-                if let Some(before) = failed.replace(failure) {
-                    tell(&before);
-                }
-            }
+            Err(failure) => failed.replace(failure).into_iter().for_each(tell),
         }
     }
     match failed {
-        Some(failure) if status != ExitStatus::Success && failure.code() != status.code() => {
-            failure.line().iter().for_each(|line| say(line));
+        Some(failure) if status == ExitStatus::Success || failure.code() == status.code() => Err(failure),
+        failed => {
+            failed.into_iter().for_each(tell);
             Ok(status)
         }
-        Some(failure) => Err(failure),
-        None => Ok(status),
     }
 }
 

@@ -219,6 +219,12 @@ fn diff_finds_what_was_added_removed_and_changed() {
         place.run(&["diff", "e.pleach", "a.pleach", "--count"], 1),
         "added\t5\nremoved\t0\nchanged\t0\n"
     );
+    // A key with so many tuples that a search for each would not end.
+    let rows = |from: u64, to: u64| -> String { (from..to).map(|v| format!("7,{v}\n")).collect() };
+    place.build("m", &format!("id,v\n{}", rows(0, 200_000)), &[]);
+    place.build("n", &format!("id,v\n{}{}", rows(100_000, 200_001), rows(0, 99_999)), &[]);
+    let told = place.run(&["diff", "m.pleach", "n.pleach"], 1);
+    assert_eq!(told, "-\t7\t99999\n+\t7\t200000\n");
     place.build("u", "name,v\nab,3\nabd,2\nax,1\n", &["--key-type", "utf8"]);
     assert_eq!(place.run(&["diff", "t.pleach", "u.pleach", "--quiet"], 1), "-\tabc\t2\n+\tabd\t2\n");
     let refused = place.output(&["diff", "a.pleach", "t.pleach"], 8);

@@ -68,7 +68,7 @@ pub(crate) fn open(
     }
     text.fields = text.row.ends.len();
     let first = options.first().filter(|_| options.header == Header::First && !options.no_header);
-    let names = match first {
+    let mut names = match first {
         _ if options.no_header => None,
         Some(first) => text.inherit(first, tabs, options)?,
         None => {
@@ -76,14 +76,10 @@ pub(crate) fn open(
             Some(text.header(tabs)?)
         }
     };
-    let names = match names {
-        Some(mut names) => {
-            text.folders = Folders::asked(input, &names, options)?;
-            names.extend(text.folders.names());
-            Some(names)
-        }
-        None => None,
-    };
+    if let Some(names) = &mut names {
+        text.folders = Folders::asked(input, names, options)?;
+        names.extend(text.folders.names());
+    }
     let columns = names.as_ref().map_or(Names::Numbered(text.fields), |names| Names::Named(names));
     text.take_columns(columns, options)?;
     // The header is not a row.

@@ -29,7 +29,7 @@ const HEADER_BYTES_MAX: usize = 4 << 20;
 pub(crate) fn open(input: &str, mut body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (text, header_bytes) = match &mut body {
         Body::File(file, _) => read_header(input, file)?,
-        Body::Stream(stream) | Body::Content(stream, _) => read_header(input, &mut **stream)?,
+        Body::Stream(stream, _) => read_header(input, &mut **stream)?,
     };
     let header = Header::parse(&text).map_err(|what| {
         problem(input, "", fault(format!("invalid NumPy header ({what})"), "write it again"))
@@ -57,7 +57,7 @@ pub(crate) fn open(input: &str, mut body: Body, options: &Asked) -> Result<Box<d
     });
     // Columns stored one after the other need a file; a stream is copied to one without the header.
     let (body, start) = match body {
-        Body::Stream(_) | Body::Content(..) if table.by_column => {
+        Body::Stream(..) if table.by_column => {
             let (file, bytes) = body.into_file(input)?;
             (Body::File(file, bytes), 0)
         }

@@ -4,7 +4,7 @@
 //! lists. The values of a key are compared as a multiset: their order says when tuples were added, and is not
 //! compared. Every block that is read is verified.
 
-use crate::any::Any;
+use crate::any::{Any, order};
 use crate::cli::{DiffArgs, Global, Verify};
 use crate::errors;
 use crate::failure::{self, Code, ExitStatus, Failure};
@@ -17,7 +17,6 @@ use crate::search;
 use crate::stdout::{self, Output};
 use pleach::{Datum, Index, Meta};
 use pleach_format::Meaning;
-use std::cmp::Ordering;
 use std::path::Path;
 
 /// Numbers of tuples that differ.
@@ -92,14 +91,7 @@ pub fn run(args: &DiffArgs, global: &Global) -> Result<ExitStatus, Failure> {
             }
         };
         let (mut removed, mut added) = (one.values(&key)?, two.values(&key)?);
-        // What both have is no difference.
-        removed.retain(|value| match added.iter().position(|other| is_same(value, other)) {
-            Some(at) => {
-                added.remove(at);
-                false
-            }
-            None => true,
-        });
+        without_common(&mut removed, &mut added);
         writer.put(&one.any, &key, &removed, &added)?;
         steps += 1;
         if steps.is_multiple_of(1 << 12) {
@@ -202,23 +194,19 @@ impl Writer<'_> {
     }
 }
 
-/// Compares keys of one type, in the order of the file.
-fn order(one: &Datum<'_>, two: &Datum<'_>) -> Ordering {
-    match (one, two) {
-        (Datum::U32(one), Datum::U32(two)) => one.cmp(two),
-        (Datum::U64(one), Datum::U64(two)) => one.cmp(two),
-        (Datum::U128(one), Datum::U128(two)) => one.cmp(two),
-        (Datum::I32(one), Datum::I32(two)) => one.cmp(two),
-        (Datum::I64(one), Datum::I64(two)) => one.cmp(two),
-        (Datum::F32(one), Datum::F32(two)) => one.total_cmp(two),
-        (Datum::F64(one), Datum::F64(two)) => one.total_cmp(two),
-        (Datum::Bytes(one) | Datum::Utf8(one), Datum::Bytes(two) | Datum::Utf8(two)) => one.cmp(two),
-        // Types agree.
-        _ => Ordering::Equal,
+/// Removes the values that both have, each as often as both have it. O(n log n), or O(n) if the lists are equal.
+fn without_common(one: &mut Vec<Datum<'_>>, two: &mut Vec<Datum<'_>>) {
+    if one.len() == two.len() && one.iter().zip(&*two).all(|(one, two)| order(one, two).is_eq()) {
+        one.clear();
+        two.clear();
+        return;
     }
-}
-
-/// Returns true if values of one type have the same bits.
-fn is_same(one: &Datum<'_>, two: &Datum<'_>) -> bool {
-    order(one, two).is_eq()
+    one.sort_by(order);
+    two.sort_by(order);
+    let mut others = std::mem::take(two).into_iter().peekable();
+    one.retain(|value| {
+        two.extend(std::iter::from_fn(|| others.next_if(|other| order(other, value).is_lt())));
+        others.next_if(|other| order(other, value).is_eq()).is_none()
+    });
+    two.extend(others);
 }

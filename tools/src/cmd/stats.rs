@@ -4,8 +4,9 @@
 //! histograms between the ends. Numbers are put into ranges of equal width, texts and bytes into ranges of lengths.
 //! The tuples are read as a scan; memory does not depend on their number.
 
-use crate::any::Any;
+use crate::any::{Any, order};
 use crate::cli::{Global, StatsArgs, Verify};
+use crate::errors;
 use crate::failure::{ExitStatus, Failure};
 use crate::meant::Meant;
 use crate::progress::Progress;
@@ -112,9 +113,9 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
         1,
     )?;
     drop(progress);
+    let meta = index.meta().map_err(errors::reading(&args.file))?;
     let types = (
-        Meaning::new(index.key_type(), &index.meta().map(|meta| meta.key_logical).unwrap_or_default())
-            .to_string(),
+        Meaning::new(index.key_type(), &meta.key_logical).to_string(),
         record.as_ref().map_or_else(|| index.value_type().to_string(), Record::to_string),
     );
     if global.json {
@@ -207,9 +208,9 @@ impl Column {
         match &mut self.ends {
             None => self.ends = Some((datum.clone().into_owned(), datum.clone().into_owned())),
             Some((low, high)) => {
-                if is_below(datum, low) {
+                if order(datum, low).is_lt() {
                     *low = datum.clone().into_owned();
-                } else if is_below(high, datum) {
+                } else if order(datum, high).is_gt() {
                     *high = datum.clone().into_owned();
                 }
             }
@@ -342,19 +343,6 @@ impl Column {
             document.insert("histogram".to_owned(), ranges.into());
         }
         document
-    }
-}
-
-/// Compares elements of one column.
-fn is_below(one: &Datum<'_>, two: &Datum<'_>) -> bool {
-    match (string(one), string(two)) {
-        (Some(one), Some(two)) => one < two,
-        _ => match (one, two) {
-            (Datum::U64(one), Datum::U64(two)) => one < two,
-            (Datum::I64(one), Datum::I64(two)) => one < two,
-            (Datum::U128(one), Datum::U128(two)) => one < two,
-            _ => number(one) < number(two),
-        },
     }
 }
 
