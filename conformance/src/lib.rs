@@ -10,6 +10,7 @@
 
 pub mod broken;
 pub mod case;
+mod damage;
 pub mod model;
 pub mod plan;
 pub mod random;

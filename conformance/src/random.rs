@@ -1,6 +1,7 @@
 //! Files of chance: any types, sizes, layouts and distributions, made by the builder, with answers of the model.
 
 use crate::broken;
+use crate::damage;
 use crate::plan::Plan;
 use crate::valid;
 use crate::word::Cell;
@@ -27,25 +28,38 @@ pub fn write(seed: u64, files: u64, folder: &Path) -> Result<()> {
     for case in broken::more() {
         case.write(folder)?;
     }
-    Ok(())
+    damage::write(seed, folder)
 }
 
 /// Plans file `number` of a seed.
 #[must_use]
 pub fn plan(seed: u64, number: u64) -> Plan {
+    planned(seed, number, false)
+}
+
+/// Plans file `number` of a seed, with more sections and at most some hundred tuples.
+pub(crate) fn rich(seed: u64, number: u64) -> Plan {
+    planned(seed.wrapping_add(0x5EED), number, true)
+}
+
+fn planned(seed: u64, number: u64, is_rich: bool) -> Plan {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number << 20);
-    let key_type = key_type(&mut random);
+    let has_urls = is_rich && number % 4 == 1;
+    let key_type = if has_urls { KeyType::Utf8 } else { key_type(&mut random) };
     let value_type = value_type(&mut random);
     let count = match random.below(8) {
+        _ if is_rich => 20 + random.below(if number % 4 == 0 { 2500 } else { 300 }),
         0 => random.below(3),
         1..=3 => random.below(100),
         4..=6 => random.below(1000),
         _ => random.below(4000),
     };
-    let shape = Shape::new(&mut random, count);
+    let shape = if has_urls { Shape::Urls } else { Shape::new(&mut random, count) };
     let input: Vec<(Cell, Cell)> =
         (0..count).map(|_| (shape.key(key_type, &mut random), value(value_type, &mut random))).collect();
-    let layout = layout(key_type, value_type, &mut random);
+    let layout = layout(key_type, value_type, is_rich, &mut random);
+    // Keys by page, or in a column.
+    let layout = if has_urls && number % 8 == 1 { "lines,spine".to_owned() } else { layout };
     let about = format!("{count} tuples of {key_type} to {value_type}, keys {}, {layout}.", shape.name());
     Plan::new(&format!("seed-{seed}-{number:03}"), (key_type, value_type), input, &about).layout(&layout)
 }
@@ -91,6 +105,8 @@ enum Shape {
     Few(Vec<u128>),
     /// In some bits only.
     Bits(u128, u128),
+    /// As addresses of pages.
+    Urls,
 }
 
 impl Shape {
@@ -112,6 +128,7 @@ impl Shape {
             Self::Crowded(_) => "crowded",
             Self::Few(_) => "equal to many others",
             Self::Bits(..) => "different in some bits",
+            Self::Urls => "addresses of pages",
         }
     }
 
@@ -119,7 +136,7 @@ impl Shape {
     fn bits(&self, random: &mut Random) -> u128 {
         let all = u128::from(random.next()) << 64 | u128::from(random.next());
         match self {
-            Self::Even => all,
+            Self::Even | Self::Urls => all,
             Self::Dense(first, step) => {
                 let more = u128::from(random.below(5000) * step);
                 first.wrapping_add(more << 64).wrapping_add(more)
@@ -134,6 +151,9 @@ impl Shape {
     }
 
     fn key(&self, key_type: KeyType, random: &mut Random) -> Cell {
+        if matches!(self, Self::Urls) {
+            return Cell::Bytes(valid::url(random.below(5000)));
+        }
         let bits = self.bits(random);
         // Numbers have the lower bits, texts are made of all of them.
         match key_type {
@@ -182,7 +202,7 @@ fn value(value_type: ValueType, random: &mut Random) -> Cell {
     }
 }
 
-fn layout(key_type: KeyType, value_type: ValueType, random: &mut Random) -> String {
+fn layout(key_type: KeyType, value_type: ValueType, is_rich: bool, random: &mut Random) -> String {
     let is_number = !key_type.is_bytes();
     // One of so many files has the part.
     let parts = [
@@ -195,8 +215,9 @@ fn layout(key_type: KeyType, value_type: ValueType, random: &mut Random) -> Stri
         (6, "btree:8", true),
     ];
     let mut all = vec!["lines"];
-    all.extend(parts.iter().filter(|part| part.2 && random.below(part.0) == 0).map(|part| part.1));
-    all.extend(["fast:auto", "fast"].into_iter().find(|_| random.below(6) == 0));
+    let share = |one_of: u64| if is_rich { 2 } else { one_of };
+    all.extend(parts.iter().filter(|part| part.2 && random.below(share(part.0)) == 0).map(|part| part.1));
+    all.extend(["fast:auto", "fast"].into_iter().find(|_| random.below(share(6)) == 0));
     if value_type.is_bytes() {
         all.extend(["dictionary", "plain"].into_iter().find(|_| random.below(3) == 0));
     }
