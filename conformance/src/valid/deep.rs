@@ -154,12 +154,16 @@ fn byte_keys() -> Vec<Plan> {
     };
     let near = |at: u64| match at {
         0 => "!".repeat(60),
-        1..3 => format!("{}{at}", "0".repeat(59)),
+        1..9 => format!("{}{at}", "0".repeat(59)),
         _ => long(at),
     };
     vec![
-        of("keys-wide", "Long keys in a column, of which two have one word.", &near),
+        of("keys-wide", "Long keys in a column, of which some have one word.", &near),
         of("keys-unique", "Long keys in a column, each once, as the superblock says.", &long).unique(),
+        of("keys-pair", "Long keys in a column, of which two in the middle are equal.", &|at| {
+            let number = if at == 5 { 4 } else { at };
+            format!("{number:02}{}", long(number))
+        }),
         of("keys-equal", "Long keys in a column, each three times.", &|at| long(at / 3)),
         Plan::new(
             "record-mask",

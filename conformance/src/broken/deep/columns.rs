@@ -30,7 +30,14 @@ fn long() -> Vec<Fault> {
         let at = extent(b, Tag::SUMS).end - 1;
         b[at] = 1;
     };
+    // The last letter becomes one of one byte, and the first half of another.
+    let half = |b: &mut Vec<u8>| {
+        let at = content(b, Tag::VALUES).end - 66;
+        b[at..at + 2].copy_from_slice(&[b'a', 0xC3]);
+    };
     vec![
+        damaged(Code::Column, "long-text-half", Base::LongText, "The end of a long text is half.", edit(half))
+            .ask(0),
         damaged(
             Code::Column,
             "long-text",
@@ -156,18 +163,32 @@ fn stored() -> Vec<Fault> {
     vec![
         damaged(Code::Column, "keys-text", Base::Keys, "A stored key is not UTF-8.", keys(231, 0x80)),
         damaged(Code::Column, "keys-text-end", Base::Keys, "The end of a key is not UTF-8.", keys(284, 0x80)),
+        exchanged("keys-order", 1),
+        // Both in one line that is neither the first nor the last one, and in two such lines.
+        exchanged("keys-order-inside", 4),
+        exchanged("keys-order-border", 5),
         damaged(
             Code::Column,
-            "keys-order",
-            Base::Valid("keys-wide"),
-            "Two stored keys of one word are exchanged.",
-            edit(|b| {
-                let there = header(b).keys.expect("keys");
-                let at = there.data_offset() as usize;
-                let place = |b: &[u8], key: usize| number(b, there.offset as usize + 4 * key, 4) as usize;
-                let [one, two, end] = [1, 2, 3].map(|key| at + place(b, key));
-                assert_eq!(two - one, end - two, "keys of one length");
-                swap(b, one, two, two - one);
+            "keys-pair",
+            Base::Valid("keys-pair"),
+            "Two stored keys of a line inside are equal in a file of unique keys.",
+            edit(|b| put(b, 100, 4, 1)),
+        ),
+        damaged(
+            Code::Column,
+            "keys-long",
+            Base::Valid("keys-unique"),
+            "A stored key is longer than the mask allows, in a line inside.",
+            changed(Tag::KEYS, |bytes, elements, _| {
+                let keys = *elements as usize;
+                let at = |bytes: &[u8], key: usize| number(bytes, 4 * key, 4) as usize;
+                let data = bytes.len() - 64 - at(bytes, keys);
+                let end = data + at(bytes, 5);
+                bytes.splice(end..end, [b'9'; 100]);
+                for key in 5..=keys {
+                    let moved = at(bytes, key) as u64 + 100;
+                    put(bytes, 4 * key, 4, moved);
+                }
             }),
         ),
         damaged(
@@ -203,6 +224,24 @@ fn stored() -> Vec<Fault> {
             edit(|b| put(b, 100, 4, 1)),
         ),
     ]
+}
+
+/// A key of the column and the one behind it, which have one word, are exchanged.
+fn exchanged(name: &str, rank: usize) -> Fault {
+    damaged(
+        Code::Column,
+        name,
+        Base::Valid("keys-wide"),
+        "Two stored keys of one word are exchanged.",
+        edit(move |b| {
+            let there = header(b).keys.expect("keys");
+            let at = there.data_offset() as usize;
+            let place = |b: &[u8], key: usize| number(b, there.offset as usize + 4 * key, 4) as usize;
+            let [one, two, end] = [rank, rank + 1, rank + 2].map(|key| at + place(b, key));
+            assert_eq!(two - one, end - two, "keys of one length");
+            swap(b, one, two, two - one);
+        }),
+    )
 }
 
 /// Keys by page that are others than those of the words, in sound pages.
