@@ -110,8 +110,8 @@ export class KeyCheck {
     const { header, size } = this;
     const first = unit * size;
     const end = Math.min(first + size, header.tuples);
-    // The outermost keys are also those of the superblock.
-    if (this.isPlain(unit, first, end) && first > 0 && end < header.tuples) {
+    // The outermost keys are also those of the superblock, and the last page may have less than 16 keys.
+    if (first > 0 && end < header.tuples && this.isPlain(unit, first, end)) {
       this.before.take(this.last);
       return;
     }
@@ -124,8 +124,8 @@ export class KeyCheck {
         checkPage(this.job, this.pages, unit);
       }
       this.end(key);
-    } else if (this.pages) {
-      checkPage(this.job, this.pages, unit);
+    } else {
+      checkPage(this.job, /** @type {TextReader} */ (this.pages), unit);
     }
   }
 
@@ -138,12 +138,12 @@ export class KeyCheck {
   isPlain(unit, first, end) {
     const { header, pages, keys, mask } = this;
     const count = end - first;
-    const page = pages ? this.plainPage(unit, count) : null;
+    const page = pages ? this.plainPage(unit) : null;
     if (pages && !page) {
       return false;
     }
     if (!mask) {
-      return pages !== null;
+      return true;
     }
     const { lineTuples, line } = header;
     const number = Math.floor(first / lineTuples);
@@ -167,8 +167,8 @@ export class KeyCheck {
     return true;
   }
 
-  /** Decodes a page; null if it is not plainly right. @param {number} unit @param {number} count */
-  plainPage(unit, count) {
+  /** Decodes a page of 16 keys; null if it is not plainly right. @param {number} unit */
+  plainPage(unit) {
     const pages = /** @type {TextReader} */ (this.pages);
     const bounds = pages.bounds(unit);
     if (bounds[0] >= bounds[1] || !pages.isSound(bounds)) {
@@ -179,7 +179,7 @@ export class KeyCheck {
     const at = pages.data.at(pages.offset + pages.shape.pagesAt + bounds[0], length);
     // Not the room that has the last key.
     const page = this.decoded[this.decoded[0].bytes === this.before.bytes ? 1 : 0];
-    return page.decode(pages.data.bytes, at, length, count, symbols) ? page : null;
+    return page.decode(pages.data.bytes, at, length, symbols) ? page : null;
   }
 
   /**

@@ -87,15 +87,14 @@ export class PageKeys {
   }
 
   /**
-   * Decodes a page. Returns false if it breaks a rule, or may break one.
+   * Decodes a page of 16 keys. Returns false if it breaks a rule, or may break one.
    * @param {Uint8Array} page memory with the page
    * @param {number} at
    * @param {number} length
-   * @param {number} keys
    * @param {import('../text.js').Symbols} symbols
    */
-  decode(page, at, length, keys, symbols) {
-    const flags = length < HEAD_AT ? 255 : page[at + 4];
+  decode(page, at, length, symbols) {
+    const flags = page[at + 4];
     if (flags > (WIDE | PLAIN)) {
       return false;
     }
@@ -103,9 +102,6 @@ export class PageKeys {
     const headAt = isWide ? HEAD_AT_WIDE : HEAD_AT;
     const headLength = page[at] | (page[at + 1] << 8);
     const base = page[at + 2] | (page[at + 3] << 8);
-    if (headAt + headLength > length || base > headLength || (keys === 1 && base !== headLength)) {
-      return false;
-    }
     // Codes stand for 8 bytes at most.
     this.grow(TEXT_PAGE_KEYS * headLength + 8 * length);
     const { bytes, view, starts } = this;
@@ -114,7 +110,7 @@ export class PageKeys {
     this.any = 0;
     let end = this.copy(page, at + headAt, at + headAt + headLength, 0);
     let [from, longest] = [at + headAt + headLength, 0];
-    for (let slot = 1; slot < keys; slot++) {
+    for (let slot = 1; slot < TEXT_PAGE_KEYS; slot++) {
       starts[slot] = end;
       const shared = page[at + SHARED_AT + slot - 1];
       const first = page[at + FIRST_AT + slot - 1];
@@ -144,12 +140,12 @@ export class PageKeys {
         }
       }
       from = codesEnd;
-      if (end - starts[slot] > KEY_BYTES_MAX || (slot + 1 === keys && shared !== 0)) {
+      if (end - starts[slot] > KEY_BYTES_MAX || (slot + 1 === TEXT_PAGE_KEYS && shared !== 0)) {
         return false;
       }
     }
-    starts[keys] = end;
-    return from === at + length && !(isWide && longest <= 255) && this.areFields(page, at, keys, isWide);
+    starts[TEXT_PAGE_KEYS] = end;
+    return from === at + length && !(isWide && longest <= 255) && this.arePrints(page, at);
   }
 
   /** @param {Uint8Array} page @param {number} from @param {number} to @param {number} end */
@@ -199,25 +195,17 @@ export class PageKeys {
   }
 
   /**
-   * Reports whether fingerprints are right, and fields of keys that the page does not have are zero.
+   * Reports whether fingerprints are right.
    * @param {Uint8Array} page
    * @param {number} at
-   * @param {number} keys
-   * @param {boolean} isWide
    */
-  areFields(page, at, keys, isWide) {
+  arePrints(page, at) {
     const { bytes, starts } = this;
-    for (let slot = 0; slot < keys; slot++) {
+    for (let slot = 0; slot < TEXT_PAGE_KEYS; slot++) {
       if (page[at + PRINTS_AT + slot] !== fingerprint(bytes, starts[slot], starts[slot + 1])) {
         return false;
       }
     }
-    let other = 0;
-    for (let slot = keys; slot < TEXT_PAGE_KEYS; slot++) {
-      other |= page[at + PRINTS_AT + slot] | page[at + SHARED_AT + slot - 1] | page[at + FIRST_AT + slot - 1];
-      const lengthAt = at + LENGTHS_AT + (isWide ? 2 * slot - 2 : slot - 1);
-      other |= page[lengthAt] | (isWide ? page[lengthAt + 1] : 0);
-    }
-    return other === 0;
+    return true;
   }
 }

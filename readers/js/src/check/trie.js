@@ -1,7 +1,7 @@
 /**
  * Checks of TRIE. A node is compared with the keys at which its pages part.
  */
-import { KEY_BYTES_MAX, differAt, sliceOf, trieNode } from '../text.js';
+import { KEY_BYTES_MAX, differAt } from '../text.js';
 import { Pages, Stream, areOnes, firstNonZero } from './reader.js';
 import { TextReader } from './text.js';
 
@@ -12,6 +12,10 @@ import { TextReader } from './text.js';
 
 /** Pages whose outermost keys are kept. */
 const ENDS_MAX = 64;
+
+const NO_PARENT = 'every node but the first must be the child of one before it';
+const OTHER_PAGES = 'pages of a node must be those of the section TEXT';
+const PAGES_ORDER = 'each child must begin at the page where the one before it ends, or at the next';
 
 /**
  * Reports whether the eight bytes of a key from one on are below a slice.
@@ -67,19 +71,11 @@ export class TrieCheck {
       const at = this.stream.at(this.offset + 128 * number, 128);
       const depth = this.depths[number];
       levels = Math.max(levels, depth);
-      if (depth > 0 && this.isPlainNode(at, number, depth)) {
-        return;
+      const fault = depth === 0 && isSound ? NO_PARENT : this.nodeFault(at, number, depth);
+      if (fault) {
+        this.wrong(number, fault);
+        isSound = false;
       }
-      const node = trieNode(this.stream.view, at);
-      const isPadded = this.isPadded(at, node);
-      if (depth === 0 && isSound) {
-        this.wrong(number, 'a parent', 'none', 'every node but the first must be the child of one before it');
-      }
-      if (!isPadded) {
-        this.wrong(number, 'a node', 'other bytes', 'unused fields of a node must be padded');
-      }
-      const isGood = isPadded && this.isNode(number, node, depth);
-      isSound = isSound && isGood && depth > 0;
     });
     if (isSound && levels !== this.levels) {
       const at = 4096 + 128 * (this.header.find('TRIE')?.index ?? 0) + 56 + 4;
@@ -90,121 +86,52 @@ export class TrieCheck {
     }
   }
 
+  /** @param {number} number @param {string} text */
+  wrong(number, text) {
+    this.job.rule('trie', 'TRIE', this.offset + 128 * number, 128, 'a node', 'other bytes', `node ${number}: ${text}`);
+  }
+
   /**
-   * Reports whether a node is plainly right, and marks its children. What is not is looked at again.
+   * Returns the rule that a node breaks by itself. Else marks its children.
    * @param {number} at
    * @param {number} number
    * @param {number} depth
    */
-  isPlainNode(at, number, depth) {
+  nodeFault(at, number, depth) {
     const { bytes, view } = this.stream;
     const [slots, isRun] = [bytes[at + 2], bytes[at + 3]];
-    if (isRun !== 0 || slots > 10 || depth >= 64) {
-      return false;
+    if (isRun > 1 || slots > (isRun ? 0 : 10)) {
+      return 'a node has at most 10 slots, and a node of pages has none';
     }
-    const words = at + 4 + 4 * slots + 4;
+    const words = at + 4 + (isRun ? 8 : 4 * slots + 4);
     if (firstNonZero(bytes, words, at + 48) >= 0 || !areOnes(bytes, at + 48 + 8 * slots, at + 128)) {
-      return false;
+      return 'unused fields of a node must be padded';
+    }
+    if (isRun) {
+      return view.getUint32(at + 4, true) + view.getUint32(at + 8, true) < this.pages ? null : OTHER_PAGES;
     }
     for (let slice = at + 56; slice < at + 48 + 8 * slots; slice += 8) {
       const [high, before] = [view.getUint32(slice + 4, true), view.getUint32(slice - 4, true)];
       if (high < before || (high === before && view.getUint32(slice, true) <= view.getUint32(slice - 8, true))) {
-        return false;
+        return 'slices must ascend';
       }
     }
-    let least = number;
     for (let child = at + 4; child < words; child += 4) {
       const word = view.getUint32(child, true);
       const node = word & 0x7fffffff;
       if (word >>> 31 === 0) {
         if ((word & 0x1fffffff) + (word >>> 29) >= this.pages) {
-          return false;
+          return OTHER_PAGES;
         }
-      } else if (node <= least || node >= this.nodes || this.depths[node] !== 0) {
-        return false;
+      } else if (node <= number || node >= this.nodes || this.depths[node] !== 0) {
+        return 'a child must have a larger number, and one parent';
+      } else if (depth === 64) {
+        return 'a path has at most 64 nodes';
       } else {
-        least = node;
+        this.depths[node] = depth + 1;
       }
     }
-    for (let child = at + 4; child < words; child += 4) {
-      const word = view.getUint32(child, true);
-      if (word >>> 31) {
-        this.depths[word & 0x7fffffff] = depth + 1;
-      }
-    }
-    return true;
-  }
-
-  /** @param {number} number @param {unknown} expected @param {unknown} found @param {string} text */
-  wrong(number, expected, found, text) {
-    this.job.rule('trie', 'TRIE', this.offset + 128 * number, 128, expected, found, `node ${number}: ${text}`);
-    return false;
-  }
-
-  /**
-   * Reports whether the unused fields of a node are padded.
-   * @param {number} at
-   * @param {import('../text.js').TrieNode} node
-   */
-  isPadded(at, node) {
-    const { bytes } = this.stream;
-    const words = node.isRun ? 2 : node.slots + 1;
-    const areZero = firstNonZero(bytes, at + 4 + 4 * words, at + 48) < 0;
-    const areOnes = bytes.subarray(at + 48 + 8 * node.slots, at + 128).every((byte) => byte === 255);
-    return bytes[at + 2] <= 10 && bytes[at + 3] <= 1 && areZero && areOnes;
-  }
-
-  /**
-   * Reports whether the slices of a node ascend and its children are in their places; marks these.
-   * @param {number} number
-   * @param {import('../text.js').TrieNode} node
-   * @param {number} depth
-   */
-  isNode(number, node, depth) {
-    if (node.slices.some((slice, at) => at > 0 && node.slices[at - 1] >= slice)) {
-      return this.wrong(number, 'ascending slices', 'others', 'slices must ascend');
-    }
-    if (node.isRun && node.slots > 0) {
-      return this.wrong(number, 'no slots', `${node.slots} slots`, 'a node of pages has no slots');
-    }
-    for (const child of node.children) {
-      if ('first' in child) {
-        if (child.first + child.more >= this.pages) {
-          const [expected, found] = [`pages below ${this.pages}`, `${child.first} and ${child.more} more`];
-          return this.wrong(number, expected, found, 'pages of a node must be those of the section TEXT');
-        }
-      } else if (child.node <= number || child.node >= this.nodes) {
-        return this.wrong(
-          number,
-          `above ${number}, below ${this.nodes}`,
-          child.node,
-          'a child must have a larger number',
-        );
-      } else if (this.depths[child.node] !== 0) {
-        return this.wrong(number, 'another child', child.node, 'a node must be the child of one node');
-      } else if (depth >= 64) {
-        return this.wrong(number, '64 nodes', `${depth + 1} nodes`, 'a path has at most 64 nodes');
-      } else {
-        this.depths[child.node] = depth + 1;
-      }
-    }
-    return true;
-  }
-
-  /**
-   * The page at which a child begins, or at which it ends.
-   * @param {import('../text.js').Child} child
-   * @param {boolean} isLast
-   */
-  pageOf(child, isLast) {
-    let own = child;
-    // Paths have been checked: they are short, and lead to nodes of the section.
-    while ('node' in own) {
-      const at = this.away.at(this.offset + 128 * own.node, 128);
-      const node = trieNode(this.away.view, at);
-      own = node.children[isLast ? node.children.length - 1 : 0];
-    }
-    return own.first + (isLast ? own.more : 0);
+    return null;
   }
 
   /**
@@ -230,23 +157,35 @@ export class TrieCheck {
     return ends;
   }
 
+  /** @param {number} number */
+  checkNode(number) {
+    const fault = this.partFault(number, this.stream.at(this.offset + 128 * number, 128));
+    if (fault) {
+      this.wrong(number, fault);
+    }
+  }
+
   /**
-   * Reports whether a node that is not the first one leads to pages in order, and parts their keys.
+   * Returns the rule that a node breaks by the pages to which it leads, or by their keys.
    * @param {number} number
    * @param {number} at
    */
-  isPlainlyParting(number, at) {
+  partFault(number, at) {
     const { bytes, view } = this.stream;
-    const slots = bytes[at + 2];
-    if (number === 0 || bytes[at + 3] !== 0) {
-      return false;
-    }
+    const [slots, isRun] = [bytes[at + 2], bytes[at + 3]];
     const prefix = view.getUint16(at, true);
-    const first = this.pageUnder(view.getUint32(at + 4, true), false);
-    const last = this.pageUnder(view.getUint32(at + 4 + 4 * slots, true), true);
-    let end = this.pageUnder(view.getUint32(at + 4, true), true);
-    if (first > end || (first < last && !this.isShared(first, last, prefix))) {
-      return false;
+    const own = view.getUint32(at + 4, true);
+    const first = isRun ? own : this.pageUnder(own, false);
+    let end = isRun ? first + view.getUint32(at + 8, true) : this.pageUnder(own, true);
+    const last = slots > 0 ? this.pageUnder(view.getUint32(at + 4 + 4 * slots, true), true) : end;
+    if (number === 0 && (first !== 0 || last !== this.pages - 1)) {
+      return 'the first node must lead to all pages';
+    }
+    if (first > end) {
+      return PAGES_ORDER;
+    }
+    if (first < last && !this.isShared(first, last, prefix)) {
+      return 'the keys at which pages part must share the prefix';
     }
     for (let slot = 0; slot < slots; slot++) {
       const child = view.getUint32(at + 8 + 4 * slot, true);
@@ -255,16 +194,19 @@ export class TrieCheck {
       const slice = at + 48 + 8 * slot;
       const [low, high] = [view.getUint32(slice, true), view.getUint32(slice + 4, true)];
       if (begin > next || begin < end || begin > end + 1) {
-        return false;
+        return PAGES_ORDER;
       }
       const left = begin > first ? this.endsOf(begin - 1) : null;
+      if (left && !isBelow(left[1], prefix, high, low)) {
+        return 'a slice must be above the keys to its left';
+      }
       const right = end < last ? this.headOf(end + 1) : null;
-      if ((left && !isBelow(left[1], prefix, high, low)) || (right && isBelow(right, prefix, high, low))) {
-        return false;
+      if (right && isBelow(right, prefix, high, low)) {
+        return 'a slice must not be above the keys to its right';
       }
       end = next;
     }
-    return true;
+    return null;
   }
 
   /**
@@ -303,58 +245,5 @@ export class TrieCheck {
     const held = this.text.pageOf(page);
     // Only a large page can have a key that is too long. Then neither of its keys is looked at.
     return held && 8 * held.bytes.length < KEY_BYTES_MAX ? held.head : (this.endsOf(page)?.[0] ?? null);
-  }
-
-  /** @param {number} number */
-  checkNode(number) {
-    const at = this.stream.at(this.offset + 128 * number, 128);
-    if (this.isPlainlyParting(number, at)) {
-      return;
-    }
-    const node = trieNode(this.stream.view, at);
-    const children = node.children.map((child) => [this.pageOf(child, false), this.pageOf(child, true)]);
-    const follow = children.every(([first, last], index) => {
-      const before = index > 0 ? children[index - 1][1] : first;
-      return first <= last && (first === before || first === before + 1);
-    });
-    if (!follow) {
-      const text = 'each child must begin at the page where the one before it ends, or at the next';
-      this.wrong(number, 'pages in order', children.join('; '), text);
-      return;
-    }
-    const [first, last] = [children[0][0], children[children.length - 1][1]];
-    if (number === 0 && (first !== 0 || last !== this.pages - 1)) {
-      const [expected, found] = [`0 to ${this.pages - 1}`, `${first} to ${last}`];
-      this.wrong(number, expected, found, 'the first node must lead to all pages');
-    }
-    if (first < last) {
-      const below = this.endsOf(first);
-      const above = this.endsOf(last);
-      if (below && above && differAt(below[1], above[0], node.prefix) >= 0) {
-        const text = 'the keys at which pages part must share the prefix';
-        this.wrong(number, `${node.prefix} bytes that agree`, `others between pages ${first} and ${last}`, text);
-      }
-    }
-    node.slices.forEach((slice, slot) => this.checkSlice(number, node, slot, slice, [first, last], children));
-  }
-
-  /**
-   * @param {number} number
-   * @param {import('../text.js').TrieNode} node
-   * @param {number} slot
-   * @param {bigint} slice
-   * @param {number[]} range
-   * @param {number[][]} children
-   */
-  checkSlice(number, node, slot, slice, [first, last], children) {
-    const [end, begin] = [children[slot][1], children[slot + 1][0]];
-    const left = begin > first ? this.endsOf(begin - 1) : null;
-    if (left && sliceOf(left[1], node.prefix) >= slice) {
-      this.wrong(number, 'a larger one', slice.toString(16), `slice ${slot} must be above the keys to its left`);
-    }
-    const right = end < last ? this.endsOf(end + 1) : null;
-    if (right && sliceOf(right[0], node.prefix) < slice) {
-      this.wrong(number, 'a smaller one', slice.toString(16), `slice ${slot} must not be above the keys to its right`);
-    }
   }
 }
