@@ -159,6 +159,27 @@ fn byte_keys() -> Vec<Plan> {
     };
     vec![
         of("keys-wide", "Long keys in a column, of which some have one word.", &near),
+        Plan::new(
+            "keys-full",
+            (KeyType::Bytes, ValueType::U32),
+            (0..21u32).map(|at| (Cell::from(&*long(at.into())), unsigned(at))).collect(),
+            "Long keys in a column, in lines that are all full.",
+        )
+        .layout("lines,columns"),
+        Plan::new(
+            "text-many",
+            (KeyType::Utf8, ValueType::U32),
+            (0..4000u32).map(|at| (Cell::Bytes(super::url(at.into())), unsigned(at))).collect(),
+            "Keys by page that fill more than 64 KiB.",
+        )
+        .layout("lines"),
+        Plan::new(
+            "text-equal",
+            (KeyType::Utf8, ValueType::U32),
+            (0..240u32).map(|at| (Cell::Bytes(super::url((at / 40).into())), unsigned(at))).collect(),
+            "Keys by page, each of which fills some pages.",
+        )
+        .layout("lines"),
         of("keys-unique", "Long keys in a column, each once, as the superblock says.", &long).unique(),
         of("keys-pair", "Long keys in a column, of which two in the middle are equal.", &|at| {
             let number = if at == 5 { 4 } else { at };

@@ -622,6 +622,9 @@ const UNKNOWN: &[(&str, KeyType, &str, &str)] = &[
     ("composite-wide", KeyType::U32, "composite<a: u32, b: u32>", "1,1"),
     ("composite-float", KeyType::U64, "composite<a: u16, b: f32>", "1,1"),
     ("composite-quoted", KeyType::U32, "composite<\"a\": u16, b: u16>", "1,1"),
+    ("composite-word", KeyType::Bytes, "composite<a: u16, b: word4>", "1,1"),
+    ("boolean-u64", KeyType::U64, "Boolean", "true"),
+    ("prefix-large", KeyType::Utf8, "Prefix(4294967296)", "abc"),
     ("composite-record", KeyType::Bytes, "composite<a: u16, b: bytes \"record<x: u8>\">", "1,1"),
 ];
 
@@ -645,5 +648,43 @@ fn unknown() -> Vec<Plan> {
         .derived(&[(text, None)])
         .more()
     };
-    UNKNOWN.iter().map(unknown).collect()
+    UNKNOWN.iter().map(unknown).chain(texts()).collect()
+}
+
+/// Logical types with texts that are none of theirs, or in a form that is rare.
+fn texts() -> Vec<Plan> {
+    let of = |name: &str, key_type, key: Cell, logical: &str, texts: &[(&str, Option<Cell>)]| {
+        let about = "A logical type, and texts that stand for no key or are rare.";
+        Plan::new(&format!("texts-{name}"), (key_type, ValueType::U32), vec![(key, Cell::Unsigned(1))], about)
+            .layout("lines")
+            .logical(logical, "")
+            .derived(texts)
+            .more()
+    };
+    let uuid = "7d4448409dc011d1b2455ffdce74fad2";
+    let both = [0, 1]
+        .into_iter()
+        .chain((0..16).map(|at| u8::from_str_radix(&uuid[2 * at..2 * at + 2], 16).expect("digits")));
+    let both = Cell::Bytes(both.collect());
+    let number = |number: u32| Some(Cell::Unsigned(number.into()));
+    vec![
+        of(
+            "boolean",
+            KeyType::U32,
+            Cell::Unsigned(1),
+            "Boolean",
+            &[("true", number(1)), ("1", number(1)), ("FALSE", number(0)), ("0", number(0)), ("2", None)],
+        ),
+        of("time", KeyType::I32, Cell::Signed(0), "Time32(Millisecond)", &[("00:00.5", None)]),
+        of("duration", KeyType::I64, Cell::Signed(0), "Duration(Second)", &[("-x", None), ("-", None)]),
+        of("decimal", KeyType::I64, Cell::Signed(0), "Decimal64(5, 2)", &[("-x", None), ("-", None)]),
+        of("ipv6", KeyType::U128, Cell::Unsigned(0), "Ipv6", &[("1::2::3", None), ("1:2:3:4:5:6:7", None)]),
+        of(
+            "composite-uuid",
+            KeyType::Fixed(18),
+            both.clone(),
+            "composite<a: u16, b: bytes16 \"Uuid\">",
+            &[("1,7d4448409dc011d1b2455ffdce74fad2", Some(both)), ("1,x", None)],
+        ),
+    ]
 }

@@ -389,7 +389,7 @@ fn records() -> Vec<Plan> {
             "Records of a number, a float and three bytes.",
         )
         .layout("lines")
-        .logical("", "record<left: u32, right: f64, \"a b\": bytes3>"),
+        .logical("", r#"record<left: u32, right: f64, "a \"b\\c\\": bytes3>"#),
         Plan::new(
             "record-text",
             (KeyType::U32, ValueType::Bytes),

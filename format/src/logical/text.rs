@@ -424,6 +424,8 @@ fn clock(text: &[u8], is_any: bool) -> Option<(i128, &[u8], &[u8])> {
     let (minutes, rest) = digits(rest.strip_prefix(b":")?, 2)?;
     let (seconds, rest) = match rest.strip_prefix(b":") {
         Some(rest) => digits(rest, 2)?,
+        // A fraction is one of seconds.
+        None if rest.starts_with(b".") => return None,
         None => (0, rest),
     };
     let (fraction, rest): (&[u8], _) = match rest.strip_prefix(b".") {

@@ -381,8 +381,7 @@ export class Header {
       throw new Refusal('column', 'VALS, and no values');
     }
     if (this.codes) {
-      const isCoded = this.valueType.isBytes && this.values !== null;
-      if (!isCoded || !this.values || !codesAgree(this.codes.shape, this.values.shape, tuples)) {
+      if (!this.valueType.isBytes || !this.values || !codesAgree(this.codes.shape, this.values.shape, tuples)) {
         throw new Refusal('codes');
       }
     }

@@ -484,6 +484,13 @@ fn others() -> Vec<Fault> {
             parameter(Tag::SPINE, 24 + 9, 1, 1),
         ),
         refused(
+            Rule::Spine,
+            "spine-children-none",
+            Base::Empty,
+            "Lines of no children above no lines.",
+            parameter(Tag::SPINE, 12, 4, 0),
+        ),
+        refused(
             Rule::ShortWords,
             "short-from",
             Base::Short,

@@ -5,6 +5,7 @@ use super::super::fault::{Fault, damaged};
 use super::changed;
 use pleach_format::section::Tag;
 use pleach_fsck::Code;
+use pleach_kit::mutate::{number, put};
 
 /// Bytes of the symbols.
 const SYMBOLS: usize = 2304;
@@ -32,6 +33,29 @@ fn page_of(
             change(&mut head, &mut own);
             head[SYMBOLS + 4..SYMBOLS + 8].copy_from_slice(&(own.len() as u32).to_le_bytes());
             *bytes = [head, own, vec![0; 64]].concat();
+        }),
+    )
+}
+
+/// Changes the page in the middle of three, which has 16 keys.
+fn inside(name: &'static str, about: &'static str, change: fn(&mut Vec<u8>)) -> Fault {
+    damaged(
+        Code::Text,
+        name,
+        Base::Text,
+        about,
+        changed(Tag::TEXT, move |bytes, _, _| {
+            let first = (SYMBOLS + 16usize).next_multiple_of(128);
+            let place = |bytes: &[u8], page: usize| number(bytes, SYMBOLS + 4 * page, 4) as usize;
+            let own = first + place(bytes, 1)..first + place(bytes, 2);
+            let mut page = bytes[own.clone()].to_vec();
+            assert_eq!(page[4], 0, "codes, and lengths of one byte");
+            change(&mut page);
+            for after in [2, 3] {
+                let moved = place(bytes, after) + page.len() - own.len();
+                put(bytes, SYMBOLS + 4 * after, 4, moved as u64);
+            }
+            bytes.splice(own, page);
         }),
     )
 }
@@ -73,6 +97,26 @@ pub(super) fn faults() -> Vec<Fault> {
             let base = u16::from_le_bytes([own[2], own[3]]) - 1;
             own[2..4].copy_from_slice(&base.to_le_bytes());
             own[21..32].iter_mut().for_each(|shared| *shared += 1);
+        }),
+        inside("text-inside-flags", "A flag that there is not, in a page inside.", |own| own[4] |= 4),
+        inside("text-inside-wide", "A page inside with lengths of two bytes that have room in one.", |own| {
+            own[4] |= 1;
+            let lengths: Vec<u8> = own[51..66].iter().flat_map(|&length| [length, 0]).collect();
+            own.splice(51..66, lengths);
+        }),
+        inside("text-inside-rest", "A byte behind the last key of a page inside.", |own| own.push(0)),
+        inside("text-inside-escape", "An escape at the end of a page inside.", |own| {
+            own[65] += 1;
+            own.push(255);
+        }),
+        inside("text-inside-no-symbol", "A code without a symbol at the end of a page inside.", |own| {
+            own[65] += 1;
+            own.push(254);
+        }),
+        inside("text-inside-base", "A base that is one less, and keys that share one byte more.", |own| {
+            let base = u16::from_le_bytes([own[2], own[3]]) - 1;
+            own[2..4].copy_from_slice(&base.to_le_bytes());
+            own[21..36].iter_mut().for_each(|shared| *shared += 1);
         }),
         page_of(
             Base::TextPage,
