@@ -36,8 +36,14 @@ fn long() -> Vec<Fault> {
         b[at..at + 2].copy_from_slice(&[b'a', 0xC3]);
     };
     vec![
-        damaged(Code::Column, "long-text-half", Base::LongText, "The end of a long text is half.", edit(half))
-            .ask(0),
+        damaged(
+            Code::Column,
+            "long-text-half",
+            Base::LongText,
+            "The end of a long text is half.",
+            edit(half),
+        )
+        .ask(0),
         damaged(
             Code::Column,
             "long-text",
