@@ -334,8 +334,7 @@ fn keys(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
 fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = StrategyOptions::new(args.quick);
     choose_tables(args, &mut options.tuples, &mut options.key_types);
-    options.costs =
-        pleach_cli::tuned_costs(&Global { json: false, quiet: false, verify: None, raw_values: false });
+    options.costs = pleach_cli::tuned_costs(&Global::default());
     options.structures = args.structures;
     options.distributions.clone_from(&args.distributions);
     if !options.distributions.is_empty() {

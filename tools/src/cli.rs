@@ -6,6 +6,7 @@
 pub mod relation;
 
 use crate::parse::{Device, How, ValueTypes};
+use crate::render::terminal::Color;
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -36,7 +37,7 @@ pub struct Cli {
 }
 
 /// Options of every command.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Print JSON: one document, or one object per line (get, range). 64-bit integers are strings
@@ -52,6 +53,9 @@ pub struct Global {
     /// Print and parse dates, times, decimals and uuids as the stored integers
     #[arg(long, global = true)]
     pub raw_values: bool,
+    /// Use colours in text for people
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
 }
 
 /// Part of a file that is checked before its contents are used.
@@ -616,6 +620,12 @@ pub struct InspectArgs {
     /// Map the file, read all of it, and show how much of it is in huge pages
     #[arg(long)]
     pub mapping: bool,
+    /// Write the picture as a page for browsers to OUT, with how keys are spread; it needs no other file
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["page", "line", "mapping"])]
+    pub html: Option<PathBuf>,
+    /// Replace OUT even if it is a Pleach file, but never FILE
+    #[arg(long, requires = "html")]
+    pub force: bool,
 }
 
 /// Arguments of `fsck`.

@@ -128,6 +128,7 @@ Examples:
   pleach inspect users.pleach --page 0          the spine's root: base, shift, codes
   pleach inspect users.pleach --line 0          the first tuple line, decoded
   pleach inspect users.pleach --json | jq .sections
+  pleach inspect users.pleach --html users.html shows it in a browser
   pleach inspect users.pleach --mapping         shows if it is backed by huge pages";
 
 pub const FSCK: &str = "\

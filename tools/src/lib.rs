@@ -37,12 +37,13 @@ pub use memory::Allocator;
 pub use message::Message;
 pub use output::{check as check_output, inputs};
 pub use parse::{count, key_type, threads};
-pub use render::text::aligned;
+pub use render::table::aligned;
 pub use stdout::print;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, ValueEnum};
 use cli::Command;
+use render::terminal::Color;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ pub fn run_with<C: CommandLine>(arguments: Vec<OsString>) -> u8 {
     limits::raise();
     interrupt::install();
     failure::set_json(wants_json(&arguments));
+    render::terminal::set_color(wanted_color(&arguments));
     let done = parse_arguments(&arguments).and_then(|line: C| {
         let is_json = line.global().json;
         failure::set_json(is_json);
@@ -117,13 +119,25 @@ fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
+/// Returns what `--color` among the arguments says, even if others are invalid.
+fn wanted_color(arguments: &[OsString]) -> Color {
+    let words =
+        || arguments.iter().skip(1).take_while(|word| *word != "--").map(|word| word.to_string_lossy());
+    let spaced = words()
+        .zip(words().skip(1))
+        .filter(|(word, _)| word == "--color")
+        .map(|(_, value)| value.into_owned());
+    let joined = words().filter_map(|word| word.strip_prefix("--color=").map(str::to_owned));
+    spaced.chain(joined).find_map(|value| Color::from_str(&value, true).ok()).unwrap_or_default()
+}
+
 /// Parses the arguments. Prints help and version, which are success.
 fn parse_arguments<C: CommandLine>(arguments: &[OsString]) -> Result<C, Failure> {
     let parsed =
         C::command().try_get_matches_from(arguments).and_then(|matches| C::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            stdout::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
+            stdout::print_people(&error.render().ansi().to_string()).err().unwrap_or(Failure::Done)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error.render().to_string()),
         _ => Failure::from_clap(&error, &command_name(&C::command(), arguments)),

@@ -2,6 +2,7 @@
 
 use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
+use anstream::AutoStream;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -9,6 +10,12 @@ use std::io::{self, Write};
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
+}
+
+/// Writes text for people to standard output: with its colours, if they are wanted.
+pub fn print_people(text: &str) -> Result<(), Failure> {
+    let mut out = AutoStream::auto(io::stdout().lock());
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
 }
 
 /// Prints a document on one line. Characters that would control a terminal are escaped, which is the same

@@ -168,7 +168,7 @@ fn stats_are_those_of_the_tuples() {
     assert_eq!(bytes, [Some(2), Some(3), Some(1)]);
     let text = place.run(&["stats", "b.pleach"], 0);
     for part in
-        ["6 tuples", "different 4", "2 keys, 2 at most (2)", "5 at most (behind 4)", "4 of 64 differ", "####"]
+        ["6 tuples", "different 4", "2 keys, 2 at most (2)", "5 at most (behind 4)", "4 of 64 differ", "████"]
     {
         assert!(text.contains(part), "{text}: no {part}");
     }

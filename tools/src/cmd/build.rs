@@ -11,6 +11,7 @@ use crate::output;
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
+use crate::render::picture::record_text;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::publish::Rules;
@@ -234,6 +235,7 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         generation => format!(", generation {generation}"),
     };
     let (keys, values) = (Meaning::new(summary.key_type, &summary.key_logical), schema.value_meaning());
+    let record = schema.record();
     let approximate = summary.approximate.map(|found| format!(", {}", found.describe())).unwrap_or_default();
     let tuples = counted(summary.tuples, schema.interval.map_or("tuple", |_| "interval"));
     format!(
@@ -241,7 +243,7 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         path.display(),
         tuples,
         keys,
-        values,
+        record.as_ref().map_or_else(|| values.to_string(), record_text),
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),
         nulls_text(counts),

@@ -3,11 +3,12 @@
 use crate::cli::{DevicesArgs, Global};
 use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
+use crate::render::table::bare;
+use crate::render::terminal::columns;
 use crate::render::text::human_bytes;
 use crate::stdout;
 use pleach::Isa;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::fs;
 
 /// All instruction sets that have a search, best last.
@@ -44,42 +45,36 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
         return Ok(ExitStatus::Success);
     }
 
-    let mut text = String::new();
-    let _ = writeln!(text, "CPU         {cpu}, {threads} threads");
+    let mut rows = vec![["CPU".to_owned(), format!("{cpu}, {threads} threads")]];
     for isa in ISAS {
         let state = match (isa == best, available.contains(&isa)) {
             (true, _) => "used",
             (false, true) => "available, not used",
             (false, false) => "not available",
         };
-        let _ = writeln!(text, "  {:<9} {state}", isa.name());
+        rows.push([format!("  {}", isa.name()), state.to_owned()]);
     }
-    let _ = writeln!(text, "huge pages  {}", huge.text());
+    rows.push(["huge pages".to_owned(), huge.text()]);
     match &gpus {
-        Ok(gpus) => {
-            for gpu in gpus {
-                let _ = writeln!(
-                    text,
-                    "cuda:{:<6} {}, {}, {} multiprocessors, compute {}.{}, CUDA {}.{}, NVRTC {}",
-                    gpu.ordinal,
-                    gpu.name,
-                    human_bytes(gpu.memory_bytes),
-                    gpu.multiprocessors,
-                    gpu.compute.0,
-                    gpu.compute.1,
-                    gpu.driver.0,
-                    gpu.driver.1,
-                    if gpu.nvrtc { "there" } else { "missing" },
-                );
-            }
-        }
-        Err(error) => {
-            let _ = writeln!(text, "GPU         none: {}", error.missing);
-        }
+        Ok(gpus) => rows.extend(gpus.iter().map(|gpu| {
+            let facts = format!(
+                "{}, {}, {} multiprocessors, compute {}.{}, CUDA {}.{}, NVRTC {}",
+                gpu.name,
+                human_bytes(gpu.memory_bytes),
+                gpu.multiprocessors,
+                gpu.compute.0,
+                gpu.compute.1,
+                gpu.driver.0,
+                gpu.driver.1,
+                if gpu.nvrtc { "there" } else { "missing" },
+            );
+            [format!("cuda:{}", gpu.ordinal), facts]
+        })),
+        Err(error) => rows.push(["GPU".to_owned(), format!("none: {}", error.missing)]),
     }
     let on_gpu = if gpus.is_ok() { "; get --device cuda searches on the GPU" } else { "" };
-    let _ = writeln!(text, "searches    on the CPU ({}){on_gpu}", best.name());
-    stdout::print(text.as_bytes())?;
+    rows.push(["searches".to_owned(), format!("on the CPU ({}){on_gpu}", best.name())]);
+    stdout::print(format!("{}\n", bare(&rows, columns())).as_bytes())?;
     Ok(ExitStatus::Success)
 }
 

@@ -4,12 +4,12 @@ use crate::cli::{GenerationsArgs, Global};
 use crate::errors::build_failure;
 use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
+use crate::render::table::{Side, table};
 use crate::render::text::{grouped, hex, shown};
 use crate::stdout;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pleach_builder::rebuild::{Generation, State, generations};
 use serde_json::{Map, Value};
-use std::fmt::Write;
 use std::path::Path;
 
 pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -20,7 +20,7 @@ pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failur
         document.insert("generations".to_owned(), found.iter().map(object).collect());
         stdout::print_json(document)?;
     } else {
-        stdout::print(table(&args.file, &found).as_bytes())?;
+        stdout::print_people(&listed(&args.file, &found))?;
     }
     Ok(ExitStatus::Success)
 }
@@ -51,10 +51,9 @@ fn object(generation: &Generation) -> Value {
 }
 
 /// Returns one line per generation, under the names of the columns.
-fn table(file: &Path, found: &[Generation]) -> String {
+fn listed(file: &Path, found: &[Generation]) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), grouped);
-    let mut rows =
-        vec![["generation", "", "tuples", "bytes", "modified", "file id", "file"].map(str::to_owned)];
+    let mut rows = Vec::new();
     for generation in found {
         let state = match &generation.state {
             State::Current => "current".to_owned(),
@@ -76,18 +75,15 @@ fn table(file: &Path, found: &[Generation]) -> String {
         let none = || none.clone();
         rows.push([none(), gone, none(), none(), none(), none(), shown(file)]);
     }
-    let widths: Vec<usize> =
-        (0..6).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in &rows {
-        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            // Numbers are aligned to the right.
-            let _ = match column {
-                0 | 2 | 3 => write!(text, "{cell:>width$}  "),
-                _ => write!(text, "{cell:<width$}  "),
-            };
-        }
-        let _ = writeln!(text, "{}", row[6]);
-    }
-    text
+    let head = [
+        ("generation", Side::Right),
+        ("", Side::Left),
+        ("tuples", Side::Right),
+        ("bytes", Side::Right),
+        ("modified", Side::Left),
+        ("file id", Side::Left),
+        ("file", Side::Left),
+    ];
+    // A path that is broken into lines could not be copied.
+    table(&head, &rows, None)
 }

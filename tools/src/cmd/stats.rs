@@ -11,7 +11,9 @@ use crate::failure::{ExitStatus, Failure};
 use crate::meant::Meant;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::picture::{bar, datum_json, datum_text};
+use crate::render::picture::{datum_json, datum_text, record_text};
+use crate::render::table::{Side, table};
+use crate::render::terminal;
 use crate::render::text::{counted, grouped, shown};
 use crate::search;
 use crate::stdout;
@@ -23,6 +25,9 @@ use std::fmt::Write;
 
 /// Ranges of a histogram.
 const RANGES: usize = 16;
+
+/// Columns of the bar of the most frequent range.
+const BAR_COLUMNS: usize = 24;
 
 /// What is known of a column of numbers or byte strings.
 struct Column {
@@ -116,7 +121,10 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let meta = index.meta().map_err(errors::reading(&args.file))?;
     let types = (
         Meaning::new(index.key_type(), &meta.key_logical).to_string(),
-        record.as_ref().map_or_else(|| index.value_type().to_string(), Record::to_string),
+        record.as_ref().map_or_else(
+            || index.value_type().to_string(),
+            |record| if global.json { record.to_string() } else { record_text(record) },
+        ),
     );
     if global.json {
         let mut document = json::document("stats");
@@ -134,7 +142,7 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
             format!("{}: {}, {} to {}\n", shown(&args.file), counted(tuples, "tuple"), types.0, types.1);
         key.draw(tuples, &keys.lines(&key), &mut text);
         values.iter().for_each(|column| column.draw(tuples, &[], &mut text));
-        stdout::print(text.as_bytes())?;
+        stdout::print_people(&text)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -311,16 +319,11 @@ impl Column {
             if !is_needed {
                 break;
             }
-            let bar = if count == 0 { String::new() } else { bar(count as f64 / most as f64) };
-            lines.push((edges[range].clone(), grouped(count), bar));
+            let bar = terminal::bar(count as f64 / most as f64, BAR_COLUMNS);
+            lines.push([edges[range].clone(), grouped(count), bar]);
         }
-        let widths = lines
-            .iter()
-            .fold((0, 0), |(one, two), line| (one.max(line.0.chars().count()), two.max(line.1.len())));
-        for (edge, count, bar) in lines {
-            let line = format!("  from {edge:>0$} {count:>1$} {bar}", widths.0, widths.1);
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
+        let head = [("  from", Side::Right), ("tuples", Side::Right), ("", Side::Left)];
+        text.push_str(&table(&head, &lines, None));
     }
 
     fn document(&self) -> Map<String, Value> {

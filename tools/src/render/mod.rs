@@ -2,4 +2,6 @@
 
 pub mod json;
 pub mod picture;
+pub mod table;
+pub mod terminal;
 pub mod text;

@@ -3,6 +3,7 @@
 //! Millions of answers a second leave no time for `std::fmt`: integers are written two digits at a time, and
 //! floats in the shortest form that reads back as the same number.
 
+use indicatif::{HumanBytes, HumanCount};
 use pleach::Datum;
 use pleach_format::logical::Form;
 use std::fmt::Write as _;
@@ -298,27 +299,12 @@ pub fn shown(path: &Path) -> String {
 
 /// Returns a count with separators, as `12,345,678`.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 /// Returns bytes for people, as `1.50 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut amount = bytes as f64;
-    let mut unit = 0;
-    while amount >= 1024.0 && unit + 1 < units.len() {
-        amount /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} bytes") } else { format!("{amount:.2} {}", units[unit]) }
+    HumanBytes(bytes).to_string()
 }
 
 /// Returns bytes as hexadecimal digits.
@@ -333,34 +319,6 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Returns a count with its noun: `1 tuple`, `2 tuples`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// Returns a table with columns of equal width: the first one is aligned to the left, the others to the right,
-/// and a rule is below the head.
-#[must_use]
-pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
-    let columns = lines.first().map_or(0, |line| line.as_ref().len());
-    let mut widths = vec![0; columns];
-    for line in lines {
-        for (width, cell) in widths.iter_mut().zip(line.as_ref()) {
-            *width = cell.len().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        for (column, (cell, width)) in line.as_ref().iter().zip(&widths).enumerate() {
-            let _ =
-                if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        if number == 0 {
-            let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
-            text.push_str(&"-".repeat(rule));
-            text.push('\n');
-        }
-    }
-    text
 }
 
 #[cfg(test)]

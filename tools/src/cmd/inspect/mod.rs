@@ -9,6 +9,8 @@
 
 mod document;
 mod draw;
+mod histogram;
+mod html;
 mod line;
 mod mapping;
 mod page;
@@ -21,18 +23,30 @@ use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::found::{Found, Verdict, read_at_most};
 use crate::meant::Meant;
 use crate::message::Message;
+use crate::output;
 use crate::progress::Progress;
 use crate::stdout;
 use pleach::{FsckOptions, Structure};
+use pleach_builder::publish::Rules;
 use pleach_format::decode::{self, Field};
 use pleach_format::meta::Meta;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
 use pleach_format::{FormatError, Header};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if let Some(out) = &args.html {
+        if args.files.len() > 1 {
+            let message = Message::new("a page shows one file").at("--html").advise("name one file");
+            return Err(Failure::usage(message));
+        }
+        output::check(
+            out,
+            &Rules::table(output::inputs(args.files.iter().map(PathBuf::as_path)), args.force),
+        )?;
+    }
     let mut is_first = true;
     failure::of_each(&args.files, |path| {
         if !std::mem::take(&mut is_first) && !global.json {
@@ -54,7 +68,10 @@ fn show(path: &Path, args: &InspectArgs, global: &Global) -> Result<ExitStatus, 
         (None, None, true) => found.show_mapping(global),
         (None, None, false) => {
             found.verify(global)?;
-            found.show(global)
+            match &args.html {
+                Some(out) => found.write_page(out, args, global),
+                None => found.show(global),
+            }
         }
     }
 }
@@ -173,7 +190,7 @@ impl Found<'_> {
         } else {
             let mut text = String::new();
             self.draw(global, &mut text);
-            stdout::print(text.as_bytes())?;
+            stdout::print_people(&text)?;
         }
         self.status()
     }
