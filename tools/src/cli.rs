@@ -297,6 +297,9 @@ pub struct RebuildArgs {
     /// The first line of text is a header, though it may look like data
     #[arg(long, conflicts_with = "no_header")]
     pub header: bool,
+    /// Write metrics of the run for Prometheus to PATH, also if it fails
+    #[arg(long, value_name = "PATH")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// Arguments of `compact`.
@@ -330,6 +333,9 @@ pub struct CompactArgs {
     /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
+    /// Write metrics of the run for Prometheus to PATH, also if it fails
+    #[arg(long, value_name = "PATH")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// Arguments of `build`.
@@ -432,6 +438,9 @@ pub struct BuildArgs {
         default_missing_value = "each"
     )]
     pub header: Option<Header>,
+    /// Write metrics of the run for Prometheus to PATH, also if it fails
+    #[arg(long, value_name = "PATH")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// Meaning of the ends of intervals.
@@ -643,6 +652,9 @@ pub struct FsckArgs {
     /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
+    /// Write metrics of the run for Prometheus to PATH, also if it fails
+    #[arg(long, value_name = "PATH")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// Arguments of `export`.

@@ -21,6 +21,7 @@ mod limits;
 mod meant;
 mod memory;
 mod message;
+mod metrics;
 mod output;
 mod parse;
 mod progress;

@@ -4,11 +4,12 @@
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::interrupt::Guard;
+use crate::metrics::{Metrics, Phases};
 use crate::render::text::{counted, human_bytes};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pleach_builder::{Observer, Phase};
 use std::io::{IsTerminal, stderr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Delay before the progress bar appears.
@@ -29,6 +30,7 @@ pub struct Progress {
     /// Unit of what is read.
     read: Unit,
     phase: Mutex<Option<Phased>>,
+    timed: Option<Arc<Mutex<Phases>>>,
 }
 
 /// The current part of the work.
@@ -49,7 +51,14 @@ impl Progress {
             wanted: !global.quiet && stderr().is_terminal(),
             read: Unit::Bytes,
             phase: Mutex::new(None),
+            timed: None,
         }
+    }
+
+    /// Also takes the times of phases, for metrics.
+    pub fn timed(mut self, metrics: &Metrics) -> Self {
+        self.timed.clone_from(&metrics.phases);
+        self
     }
 
     /// Takes what is read for tuples; otherwise it is bytes.
@@ -79,6 +88,9 @@ impl Progress {
 
     /// Shows that `done` of `total` of the work called `label` is done.
     pub fn show(&self, label: &'static str, done: u64, total: Option<u64>) {
+        if let Some(Ok(mut phases)) = self.timed.as_ref().map(|phases| phases.try_lock()) {
+            phases.see(label, done);
+        }
         if !self.wanted {
             return;
         }

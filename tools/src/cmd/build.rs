@@ -7,6 +7,7 @@ use crate::cli::{BuildArgs, Global, IntervalEnd, OverlapHow};
 use crate::errors::{build_failure, source_failure};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
+use crate::metrics::{Metrics, Run};
 use crate::output;
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
@@ -30,8 +31,19 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
     let inputs = output::inputs(args.inputs.iter().map(PathBuf::as_path));
     output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
+    let files = inputs.iter().filter(|input| input.is_file()).cloned().collect();
+    let run = Run { command: "build", file: &args.output, inputs: files, metrics: args.metrics.as_deref() };
+    run.measure(|metrics| measured(args, inputs, global, metrics))
+}
+
+fn measured(
+    args: &BuildArgs,
+    inputs: Vec<PathBuf>,
+    global: &Global,
+    metrics: &Metrics,
+) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
-    let progress = Progress::new(global);
+    let progress = Progress::new(global).timed(metrics);
     let counts = NullCounts::default();
     let mut source = open(args, global, &counts).map_err(|error| progress.failed(source_failure(&error)))?;
     let options = BuildOptions { inputs, ..build_options(args) };
@@ -40,6 +52,11 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let schema = source.schema().published();
     drop(progress);
     let took = started.elapsed();
+    metrics.tell(|told| {
+        told.tuples = Some(summary.tuples);
+        told.written_bytes = Some(summary.file_bytes);
+        told.generation = Some(summary.generation);
+    });
     if global.json {
         let mut document = document(&args.output, &summary, took);
         if let Some(record) = schema.record() {

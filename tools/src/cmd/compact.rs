@@ -4,6 +4,7 @@ use super::build::kept_text;
 use crate::cli::{CompactArgs, Global};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::metrics::{Metrics, Run};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
@@ -12,8 +13,14 @@ use pleach_builder::rebuild::{CompactOptions, compact};
 use std::time::Instant;
 
 pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let inputs = args.files.clone();
+    let run = Run { command: "compact", file: &args.output, inputs, metrics: args.metrics.as_deref() };
+    run.measure(|metrics| measured(args, global, metrics))
+}
+
+fn measured(args: &CompactArgs, global: &Global, metrics: &Metrics) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
-    let progress = Progress::new(global);
+    let progress = Progress::new(global).timed(metrics);
     let options = CompactOptions {
         unique: args.unique.map(Into::into),
         layout: args.layout,
@@ -27,6 +34,11 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let (summary, lost) = (&done.summary, done.lost_tuples());
+    metrics.tell(|told| {
+        told.tuples = Some(summary.tuples);
+        told.written_bytes = Some(summary.file_bytes);
+        told.generation = Some(summary.generation);
+    });
     let seconds = started.elapsed().as_secs_f64();
     if global.json {
         let mut document = json::document("compact");

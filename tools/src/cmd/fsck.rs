@@ -6,6 +6,7 @@ use crate::cli::{FsckArgs, Global};
 use crate::errors::placed;
 use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::message::Message;
+use crate::metrics::{Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
@@ -25,11 +26,14 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let message = Message::new("several files are saved to one").at("--salvage");
         return Err(Failure::usage(message.advise("run it for one FILE at a time")));
     }
-    failure::of_each(&args.files, |path| check(path, args, global))
+    let Some(first) = args.files.first() else { return Ok(ExitStatus::Success) };
+    let run =
+        Run { command: "fsck", file: first, inputs: args.files.clone(), metrics: args.metrics.as_deref() };
+    run.measure(|metrics| failure::of_each(&args.files, |path| check(path, args, global, metrics)))
 }
 
 /// Checks one file.
-fn check(path: &Path, args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
+fn check(path: &Path, args: &FsckArgs, global: &Global, metrics: &Metrics) -> Result<ExitStatus, Failure> {
     if let Some(out) = &args.salvage
         && salvage::is_same(path, out)
     {
@@ -39,7 +43,7 @@ fn check(path: &Path, args: &FsckArgs, global: &Global) -> Result<ExitStatus, Fa
     if let Some(out) = &args.salvage {
         output::check(out, &Rules::index(vec![path.to_owned()], args.force))?;
     }
-    let progress = Progress::new(global);
+    let progress = Progress::new(global).timed(metrics);
     let watch = |done: u64, total: u64| {
         progress.show("checking", done, Some(total));
         !progress.is_interrupted()
@@ -52,6 +56,12 @@ fn check(path: &Path, args: &FsckArgs, global: &Global) -> Result<ExitStatus, Fa
     if report.cancelled {
         return Err(Failure::Interrupted);
     }
+    metrics.tell(|told| {
+        let add = |sum: &mut Option<u64>, more: u64| *sum = Some(sum.unwrap_or(0) + more);
+        add(&mut told.read_bytes, report.bytes);
+        add(&mut told.findings, report.findings.len() as u64);
+        report.tuples.into_iter().for_each(|tuples| add(&mut told.tuples, tuples));
+    });
     // A folder that cannot be listed does not hide damage.
     let strays = pleach_builder::publish::strays(path).unwrap_or_default();
     let is_ours = matches!(report.verdict, Verdict::Clean | Verdict::Damaged);

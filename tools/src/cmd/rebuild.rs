@@ -5,6 +5,7 @@ use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
+use crate::metrics::{Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
@@ -19,8 +20,14 @@ use std::time::{Duration, Instant};
 
 pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
+    let inputs = output::inputs([args.apply.as_path()]);
+    let run = Run { command: "rebuild", file: &args.file, inputs, metrics: args.metrics.as_deref() };
+    run.measure(|metrics| measured(args, global, metrics))
+}
+
+fn measured(args: &RebuildArgs, global: &Global, metrics: &Metrics) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
-    let progress = Progress::new(global);
+    let progress = Progress::new(global).timed(metrics);
     let default = RebuildOptions::default();
     let options = RebuildOptions {
         method: match args.method {
@@ -43,6 +50,11 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let took = started.elapsed();
+    metrics.tell(|told| {
+        told.tuples = Some(done.summary.tuples);
+        told.written_bytes = Some(done.summary.file_bytes);
+        told.generation = Some(done.summary.generation);
+    });
     if global.json {
         let mut document = document(&args.file, &done, took);
         put_nulls(&counts, &mut document);
