@@ -4,6 +4,7 @@
 //! and recognition by extension and by content. A test compares the table in `docs/INPUT.md` with it.
 
 use crate::packed::{CODECS, Codec};
+use crate::similar::similar;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -242,7 +243,9 @@ impl FromStr for Format {
         let row = FORMATS.iter().find(|row| row.name == text);
         row.map(|row| row.format).ok_or_else(|| {
             let names = alternatives(FORMATS.iter().map(|row| row.name));
-            format!("unknown format '{text}': use {names}")
+            let meant = similar(text, FORMATS.iter().map(|row| row.name));
+            let meant = meant.map_or(String::new(), |name| format!("did you mean '{name}'? "));
+            format!("unknown format '{text}': {meant}use {names}")
         })
     }
 }

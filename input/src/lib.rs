@@ -62,6 +62,7 @@ mod problem;
 mod raw;
 mod records;
 mod selection;
+mod similar;
 mod strings;
 mod table;
 pub mod text;
@@ -73,6 +74,7 @@ pub use logical::{extension_metadata, extension_of, is_text_in_arrow, logical_te
 pub use nulls::{NullCounts, Nulls};
 pub use options::{Header, InputOptions, Interval};
 pub use paths::expanded;
+pub use similar::similar;
 pub use table::{open, open_batches, open_stream};
 
 /// The programs of the README, compiled.

@@ -7,6 +7,7 @@
 
 use crate::options::{InputOptions, Interval};
 use crate::problem::{fault, problem};
+use crate::similar::similar;
 use pleach_builder::SourceError;
 use pleach_format::{Logical, ValueType};
 use std::cell::RefCell;
@@ -119,6 +120,13 @@ impl Names<'_> {
         }
     }
 
+    /// Returns a question for the column that a misspelt name is like.
+    fn meant(self, wish: &str) -> String {
+        let Self::Named(names) = self else { return String::new() };
+        let meant = similar(wish, names.iter().map(String::as_str));
+        meant.map_or(String::new(), |name| format!("did you mean {name:?}? "))
+    }
+
     /// Returns the only column of this name.
     fn named(self, name: &str) -> Option<usize> {
         let Self::Named(names) = self else { return None };
@@ -146,7 +154,7 @@ impl Names<'_> {
         match wish.parse::<usize>() {
             Ok(index) if index < self.len() => Ok(index),
             _ => {
-                let text = fault(format!("no column {wish:?}"), self.list());
+                let text = fault(format!("no column {wish:?}"), self.meant(wish) + &self.list());
                 Err(problem(input, "", text))
             }
         }

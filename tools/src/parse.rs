@@ -61,8 +61,14 @@ pub fn count(text: &str) -> Result<u64, Message> {
 
 fn type_refused(text: &str, role: &str, numeric: &[String]) -> Message {
     let known = numeric.join(" ");
+    let names = numeric.iter().map(String::as_str).chain(["bytes", "utf8", "bool", "none"]);
+    let logical = Logical::NAMES
+        .split(' ')
+        .filter(|word| !word.starts_with('(') && !word.ends_with(')') || word.contains(','));
+    let meant = pleach_input::similar(text, names.chain(logical))
+        .map_or(String::new(), |meant| format!("did you mean '{meant}'? "));
     Message::new(format!("unknown {role} type '{text}'")).advise(format!(
-        "use one of {known} bytes16 (any N) bytes utf8{}",
+        "{meant}use one of {known} bytes16 (any N) bytes utf8{}",
         if role == "value" { " bool" } else { "" }
     ))
 }

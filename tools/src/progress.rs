@@ -132,13 +132,18 @@ fn told(unit: Unit, done: u64, total: Option<u64>, made: u64, gone: Duration) ->
     };
     let per_second = made as f64 / gone.as_secs_f64().max(1e-3);
     let rate = format!("{}/s", written(per_second as u64));
+    // Less than a second is no time to tell.
+    let time = |time: Duration, what: &str| match time.as_secs() {
+        0 => String::new(),
+        _ => format!(", {} {what}", HumanDuration(time)),
+    };
     match total {
         Some(total) if made > 0 => {
             let left = Duration::from_secs_f64(total.saturating_sub(done) as f64 / per_second);
-            format!("{rate}, {} left", HumanDuration(left))
+            format!("{rate}{}", time(left, "left"))
         }
-        _ if made > 0 => format!("{}, {rate}, {} elapsed", written(done), HumanDuration(gone)),
-        _ => format!("{} elapsed", HumanDuration(gone)),
+        _ if made > 0 => format!("{}, {rate}{}", written(done), time(gone, "elapsed")),
+        _ => time(gone, "elapsed").trim_start_matches(", ").to_owned(),
     }
 }
 
@@ -196,6 +201,6 @@ mod tests {
         assert_eq!(told(400, None), "500 tuples, 200 tuples/s, 2 seconds elapsed");
         assert_eq!(told(0, Some(1000)), "2 seconds elapsed");
         let bytes = super::told(Unit::Bytes, 3 << 20, Some(4 << 20), 3 << 20, Duration::from_secs(1));
-        assert_eq!(bytes, "3.00 MiB/s, 0 seconds left");
+        assert_eq!(bytes, "3.00 MiB/s");
     }
 }

@@ -41,17 +41,49 @@ fn write(dir: &Path, name: &str, command: Command) -> Result<String, Failure> {
     Ok(path.display().to_string())
 }
 
+/// Writes all arguments with the names of their values, which clap's own synopsis leaves out.
+fn synopsis(name: &str, command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let roff = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let mut words = vec![format!("\\fB{}\\fR", roff(&name.replacen("pleach-", "pleach ", 1)))];
+    // Options first, as people type them.
+    let all = || command.get_arguments().filter(|argument| !argument.is_hide_set());
+    for argument in
+        all().filter(|argument| !argument.is_positional()).chain(all().filter(|one| one.is_positional()))
+    {
+        let values = argument.get_num_args().unwrap_or_default();
+        let names: Vec<String> =
+            argument.get_value_names().unwrap_or_default().iter().map(|name| roff(name)).collect();
+        let mut value =
+            if values.takes_values() { format!("\\fI{}\\fR", names.join(" ")) } else { String::new() };
+        if values.max_values() > 1 || matches!(argument.get_action(), clap::ArgAction::Append) {
+            value.push_str("...");
+        }
+        let word = match (argument.get_long(), values.min_values()) {
+            (None, _) => value,
+            (Some(long), 0) if values.takes_values() => format!("\\fB\\-\\-{}\\fR[={value}]", roff(long)),
+            (Some(long), _) if value.is_empty() => format!("\\fB\\-\\-{}\\fR", roff(long)),
+            (Some(long), _) => format!("\\fB\\-\\-{}\\fR {value}", roff(long)),
+        };
+        words.push(if argument.is_required_set() { word } else { format!("[{word}]") });
+    }
+    if command.has_subcommands() {
+        words.push("\\fICOMMAND\\fR ...".to_owned());
+    }
+    writeln!(page, ".SH SYNOPSIS\n{}", words.join("\n"))
+}
+
 /// Writes a page: clap's description, and the examples as they are in the help.
 fn render(name: &str, mut command: Command, page: &mut Vec<u8>) -> io::Result<()> {
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     // `man` finds a page by its dashed name.
     let dashed: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    let synopsis_of = command.clone();
     command = command.name(dashed);
     let version = concat!("pleach ", env!("CARGO_PKG_VERSION"));
     let man = Man::new(command).title(name.to_uppercase()).source(version).manual("Pleach manual");
     man.render_title(page)?;
     man.render_name_section(page)?;
-    man.render_synopsis_section(page)?;
+    synopsis(name, &synopsis_of, page)?;
     man.render_description_section(page)?;
     man.render_options_section(page)?;
     if name == "pleach" {

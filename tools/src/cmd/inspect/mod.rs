@@ -34,6 +34,7 @@ use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
 use pleach_format::{FormatError, Header};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
