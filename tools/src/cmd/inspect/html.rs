@@ -113,15 +113,22 @@ impl Found<'_> {
         let rows = header.sections.iter().map(|section| {
             let tag = section.entry.tag.to_string();
             let state = match &self.findings {
+                // The sum of the last sums is the file id.
+                _ if section.entry.sums.get() == 0 => String::new(),
                 None => "not checked".to_owned(),
                 Some(findings) => {
                     match findings.iter().filter(|finding| finding.section.starts_with(&tag)).count() {
                         0 => "good".to_owned(),
-                        count => format!("damaged: {count}"),
+                        count => format!("<strong class=\"damaged\">damaged: {count}</strong>"),
                     }
                 }
             };
-            vec![tag, grouped(section.entry.sums.get()), grouped(section.entry.sums_offset.get()), state]
+            vec![
+                escaped(&tag),
+                grouped(section.entry.sums.get()),
+                grouped(section.entry.sums_offset.get()),
+                state,
+            ]
         });
         let head =
             [("section", Side::Left), ("sums", Side::Right), ("at byte", Side::Right), ("state", Side::Left)];
@@ -130,6 +137,8 @@ impl Found<'_> {
             text,
             "<p>{}</p>",
             match &self.findings {
+                None if self.verdict() != Verdict::Whole =>
+                    "No sum was checked: <code>pleach fsck</code> does so.",
                 None => "No sum was checked: <code>--verify full</code> checks all of them.",
                 Some(findings) if findings.is_empty() =>
                     "All sums were checked, and every byte is as it was written.",
@@ -143,7 +152,7 @@ impl Found<'_> {
             }
             text.push_str("</ul>\n");
         }
-        put_table("Sums of each section", &head, rows, &mut text);
+        put_marked("Sums of each section", &head, rows, &mut text);
         text.push_str("</section>\n");
         text
     }

@@ -43,6 +43,11 @@ pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
             let message = Message::new("a page shows one file").at("--html").advise("name one file");
             return Err(Failure::usage(message));
         }
+        // Before every byte of a large file is checked.
+        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Failure::io("cannot write to folder", folder, &ErrorKind::NotFound.into()));
+        }
         output::check(
             out,
             &Rules::table(output::inputs(args.files.iter().map(PathBuf::as_path)), args.force),
