@@ -61,7 +61,9 @@ pub fn count(text: &str) -> Result<u64, Message> {
 
 fn type_refused(text: &str, role: &str, numeric: &[String]) -> Message {
     let known = numeric.join(" ");
-    let names = numeric.iter().map(String::as_str).chain(["bytes", "utf8", "bool", "none"]);
+    let others: &[&str] = if role == "value" { &["bool", "none"] } else { &[] };
+    let others = others.iter().copied();
+    let names = numeric.iter().map(String::as_str).chain(["bytes", "utf8"]).chain(others);
     let logical = Logical::NAMES
         .split(' ')
         .filter(|word| !word.starts_with('(') && !word.ends_with(')') || word.contains(','));

@@ -462,7 +462,7 @@ fn intervals_hold_keys() {
     fs::write(folder.join("t.csv"), table).expect("writes");
     let summary = told(build(&[]));
     assert!(
-        summary.contains("3 intervals, u32 ipv4 to record<last: u32 \"Ipv4\", country: bytes2, n: u8>"),
+        summary.contains("3 intervals, u32 ipv4 to record<last: u32 ipv4, country: bytes2, n: u8>"),
         "{summary}"
     );
     let asked =

@@ -306,7 +306,7 @@ fn texts_and_booleans_go_in_and_out() {
     let place = Place::new();
     place.write("t.csv", TEXTS);
     let told = String::from_utf8_lossy(&place.output(&OF_TEXTS, 0).stderr).into_owned();
-    let record = "record<n: u8, name: utf8, flag: u8 \"Boolean\", blob: bytes, day: i32 \"Date32\">";
+    let record = "record<n: u8, name: utf8, flag: u8 bool, blob: bytes, day: i32 date>";
     assert!(told.contains(&format!("u64 to {record}")), "{told}");
     assert_eq!(
         place.run(&["get", "t.pleach", "7", "3", "--all"], 0),
