@@ -176,8 +176,11 @@ fn stats_are_those_of_the_tuples() {
     place.build("w", "id,v\n1,1\n2,17\n2,40\n", &[]);
     let text = place.run(&["stats", "w.pleach"], 0);
     // The lines of a histogram: where a range begins, how many tuples are in it, and a bar.
-    let lines: Vec<Vec<&str>> =
-        text.lines().map(|line| line.split_whitespace().collect()).filter(is_range).collect();
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|words: &Vec<&str>| is_range(words))
+        .collect();
     let bar = "\u{2588}".repeat(24);
     assert_eq!(lines[..2], [vec!["1", "1", &bar[..bar.len() / 2]], vec!["2", "2", &bar]], "{text}");
     assert_eq!((lines.len(), &lines[2]), (2 + 14, &vec!["1", "1", &*bar]), "{text}");
@@ -259,6 +262,6 @@ fn several_files_are_checked_and_shown() {
 }
 
 /// Returns true if these are the words of a range of a histogram.
-fn is_range(words: &Vec<&str>) -> bool {
+fn is_range(words: &[&str]) -> bool {
     words.len() >= 2 && words[..2].iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -59,7 +59,8 @@ impl Found<'_> {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-             img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+             img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{name} - Pleach</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
              <header><h1>{name}</h1>\n<p><strong class=\"{state}\">{state}</strong> {bytes}</p>\n",
             state = verdict.name(),
@@ -197,7 +198,8 @@ fn map(header: &Header) -> String {
         let colour = place % COLOURS;
         let _ = writeln!(
             text,
-            "<rect class=\"c{colour}\" x=\"{at:.2}\" y=\"0\" width=\"{width:.2}\" height=\"48\"><title>{title}</title></rect>"
+            "<rect class=\"c{colour}\" x=\"{at:.2}\" y=\"0\" width=\"{width:.2}\" height=\"48\">\
+             <title>{title}</title></rect>"
         );
         at += width;
     }
