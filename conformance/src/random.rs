@@ -48,7 +48,7 @@ fn planned(seed: u64, number: u64, is_rich: bool) -> Plan {
     let key_type = if has_urls { KeyType::Utf8 } else { key_type(&mut random) };
     let value_type = value_type(&mut random);
     let count = match random.below(8) {
-        _ if is_rich => 20 + random.below(if number % 9 == 0 { 2500 } else { 300 }),
+        _ if is_rich => 20 + random.below(if number.is_multiple_of(9) { 2500 } else { 300 }),
         0 => random.below(3),
         1..=3 => random.below(100),
         4..=6 => random.below(1000),
