@@ -350,6 +350,35 @@ impl<'a> Any<'a> {
     }
 }
 
+/// Returns a number as a float; `None` for byte strings and for no value.
+pub fn number(datum: &Datum<'_>) -> Option<f64> {
+    match datum {
+        Datum::U32(number) => Some(f64::from(*number)),
+        Datum::U64(number) => Some(*number as f64),
+        Datum::U128(number) => Some(*number as f64),
+        Datum::I32(number) => Some(f64::from(*number)),
+        Datum::I64(number) => Some(*number as f64),
+        Datum::F32(number) => Some(f64::from(*number)),
+        Datum::F64(number) => Some(*number),
+        Datum::None | Datum::Bytes(_) | Datum::Utf8(_) => None,
+    }
+}
+
+/// Returns the bytes of a byte string.
+pub fn string<'d>(datum: &'d Datum<'_>) -> Option<&'d [u8]> {
+    match datum {
+        Datum::Bytes(bytes) | Datum::Utf8(bytes) => Some(bytes),
+        Datum::None
+        | Datum::U32(_)
+        | Datum::U64(_)
+        | Datum::U128(_)
+        | Datum::I32(_)
+        | Datum::I64(_)
+        | Datum::F32(_)
+        | Datum::F64(_) => None,
+    }
+}
+
 /// Compares keys or values of one type, keys in the order of the file. Floats are equal if their bits are.
 pub fn order(one: &Datum<'_>, two: &Datum<'_>) -> Ordering {
     match (one, two) {

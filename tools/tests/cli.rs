@@ -809,7 +809,12 @@ fn inspect_of_a_damaged_head_shows_what_the_copy_says() {
     let place = Place::new().with_thousand();
     damaged(&place, "bad", |bytes| bytes[80] ^= 7);
     let run = place.run(&["inspect", "bad"]).ends(4);
-    for part in ["bad: damaged", "1007", "<-- differs from the first superblock", "1,000, keys are unique"] {
+    for part in [
+        "bad: damaged",
+        "80  tuples              1007",
+        "<-- differs from the first superblock",
+        "1,000, keys are unique",
+    ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
     place.run(&["inspect", "bad", "--line", "0"]).fails_with(4, &["damaged superblock", "bad", "fsck"]);

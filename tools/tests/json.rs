@@ -51,7 +51,7 @@ const COMMANDS: [(&[&str], i32); 37] = [
 
 /// Commands of which a run takes long or needs another program, with the reason.
 const LEFT_OUT: [(&str, &str); 2] =
-    [("bench", "runs pleach-bench, whose tests check it"), ("tune", "takes half a minute; --show below")];
+    [("bench", "runs pleach-bench, whose tests check it"), ("tune", "measures the machine; --show below")];
 
 fn pleach(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pleach"))

@@ -89,7 +89,8 @@ fn text_goes_in_and_out() {
         json!({ "key": "7", "value": { "left": 1, "right": 0.5, "a tag": "616263" } })
     );
     let text = place.run(&["inspect", "t.pleach"], 0);
-    assert!(text.contains("bytes12 as record\n") && text.contains("left: u8, from byte 0\n"), "{text}");
+    let values = "\n  values      bytes12 as record\n    field     left: u8, from byte 0\n";
+    assert!(text.contains(values), "{text}");
     assert!(text.contains("\"a tag\": bytes3, from byte 9\n"), "{text}");
     let fields = &place.json(&["inspect", "t.pleach", "--json"])["value"]["record"];
     assert_eq!(fields[1], json!({ "name": "right", "type": "f64", "logical": "", "offset": 1 }));
@@ -326,8 +327,9 @@ fn texts_and_booleans_go_in_and_out() {
     );
     place.run(&["fsck", "t.pleach"], 0);
     let text = place.run(&["inspect", "t.pleach"], 0);
-    assert!(text.contains("bytes as record\n") && text.contains("n: u8, from byte 0\n"), "{text}");
-    assert!(text.contains("name: utf8, its end from byte 1\n"), "{text}");
+    let values = "\n  values      bytes as record\n    field     n: u8, from byte 0\n";
+    assert!(text.contains(values), "{text}");
+    assert!(text.contains("    field     name: utf8, its end from byte 1\n"), "{text}");
     for table in ["out.csv", "out.tsv", "out.parquet", "out.arrow"] {
         place.run(&["export", "t.pleach", "-o", table], 0);
         let types: &[&str] = if table.ends_with("sv") { &OF_TEXTS[6..] } else { &[] };

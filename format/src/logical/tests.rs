@@ -171,6 +171,8 @@ fn other_texts_are_refused() {
         ("timestamp[us,UTC]", "2024-01-01T12:00:00.0000001Z", Finer),
         ("timestamp[ns]", "2300-01-01T00:00:00", Range),
         ("time[us]", "24:00:00", TextError::Form),
+        ("time[us]", "12:30.5", TextError::Form),
+        ("timestamp[us]", "2024-01-01T12:30.5", TextError::Form),
         ("time[s]", "12:00:00.5", Finer),
         ("duration[us]", "90", TextError::Form),
         ("duration[s]", "1ms", Finer),

@@ -4,7 +4,7 @@
 //! histograms between the ends. Numbers are put into ranges of equal width, texts and bytes into ranges of lengths.
 //! The tuples are read as a scan; memory does not depend on their number.
 
-use crate::any::{Any, order};
+use crate::any::{Any, number, order, string};
 use crate::cli::{Global, StatsArgs, Verify};
 use crate::errors;
 use crate::failure::{ExitStatus, Failure};
@@ -158,20 +158,6 @@ fn fields_of<'a>(record: Option<&Record>, value: Datum<'a>) -> Vec<Datum<'a>> {
     }
 }
 
-/// Returns a number as a float; `None` for byte strings and for no value.
-fn number(datum: &Datum<'_>) -> Option<f64> {
-    match datum {
-        Datum::U32(number) => Some(f64::from(*number)),
-        Datum::U64(number) => Some(*number as f64),
-        Datum::U128(number) => Some(*number as f64),
-        Datum::I32(number) => Some(f64::from(*number)),
-        Datum::I64(number) => Some(*number as f64),
-        Datum::F32(number) => Some(f64::from(*number)),
-        Datum::F64(number) => Some(*number),
-        Datum::None | Datum::Bytes(_) | Datum::Utf8(_) => None,
-    }
-}
-
 /// Returns the bits of a number.
 fn bits(datum: &Datum<'_>) -> Option<(u128, u32)> {
     match datum {
@@ -182,14 +168,6 @@ fn bits(datum: &Datum<'_>) -> Option<(u128, u32)> {
         Datum::I64(number) => Some((number.cast_unsigned().into(), 64)),
         Datum::F64(number) => Some((number.to_bits().into(), 64)),
         Datum::F32(_) | Datum::None | Datum::Bytes(_) | Datum::Utf8(_) => None,
-    }
-}
-
-/// Returns the bytes of a byte string.
-fn string<'d>(datum: &'d Datum<'_>) -> Option<&'d [u8]> {
-    match datum {
-        Datum::Bytes(bytes) | Datum::Utf8(bytes) => Some(bytes),
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! How keys are spread: counts of ranges of keys, found by bisection, which reads a few hundred tuples.
 
 use super::Found;
-use crate::any::Any;
+use crate::any::{Any, number, string};
 use crate::cli::{Global, Verify};
 use crate::failure::Failure;
 use crate::meant::Meant;
@@ -67,10 +67,10 @@ impl Found<'_> {
             }
             return Ok(ranges);
         }
-        let (Some(one), Some(two)) = (bytes(&first), bytes(&end)) else { return Ok(Vec::new()) };
+        let (Some(one), Some(two)) = (string(&first), string(&end)) else { return Ok(Vec::new()) };
         let common = one.iter().zip(two).take_while(|(one, two)| one == two).count();
         let byte = |key: &Datum<'_>| {
-            bytes(key).and_then(|key| key.get(common)).map_or(0, |&byte| u32::from(byte) + 1)
+            string(key).and_then(|key| key.get(common)).map_or(0, |&byte| u32::from(byte) + 1)
         };
         while from < index.len() {
             let here = key(from)?;
@@ -80,20 +80,6 @@ impl Found<'_> {
             from = to;
         }
         Ok(ranges)
-    }
-}
-
-/// Returns a number as a float; `None` for byte strings and for no value.
-fn number(datum: &Datum<'_>) -> Option<f64> {
-    match datum {
-        Datum::U32(number) => Some(f64::from(*number)),
-        Datum::U64(number) => Some(*number as f64),
-        Datum::U128(number) => Some(*number as f64),
-        Datum::I32(number) => Some(f64::from(*number)),
-        Datum::I64(number) => Some(*number as f64),
-        Datum::F32(number) => Some(f64::from(*number)),
-        Datum::F64(number) => Some(*number),
-        Datum::None | Datum::Bytes(_) | Datum::Utf8(_) => None,
     }
 }
 
@@ -107,20 +93,5 @@ fn like(other: &Datum<'_>, number: f64) -> Datum<'static> {
         Datum::I64(_) => Datum::I64(number.ceil() as i64),
         Datum::F32(_) => Datum::F32(number as f32),
         Datum::F64(_) | Datum::None | Datum::Bytes(_) | Datum::Utf8(_) => Datum::F64(number),
-    }
-}
-
-/// Returns the bytes of a byte string.
-fn bytes<'d>(datum: &'d Datum<'_>) -> Option<&'d [u8]> {
-    match datum {
-        Datum::Bytes(bytes) | Datum::Utf8(bytes) => Some(bytes),
-        Datum::None
-        | Datum::U32(_)
-        | Datum::U64(_)
-        | Datum::U128(_)
-        | Datum::I32(_)
-        | Datum::I64(_)
-        | Datum::F32(_)
-        | Datum::F64(_) => None,
     }
 }
