@@ -62,14 +62,22 @@ for (const name of ['whole', 'texts', 'block', 'head', 'foreign']) {
       }
     });
     const address = pathToFileURL(join(folder, `${name}.html`)).href;
-    for (const [width, scheme] of [[1400, 'light'], [1400, 'dark'], [380, 'light'], [380, 'dark']]) {
+    for (const [width, scheme] of [
+      [1400, 'light'],
+      [1400, 'dark'],
+      [380, 'light'],
+      [380, 'dark'],
+    ]) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme: scheme });
       await page.goto(address);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${width}: the page is ${wide} wide`);
       if (process.env.PLEACH_SHOTS) {
-        await page.screenshot({ path: join(process.env.PLEACH_SHOTS, `${name}-${width}-${scheme}.png`), fullPage: true });
+        await page.screenshot({
+          path: join(process.env.PLEACH_SHOTS, `${name}-${width}-${scheme}.png`),
+          fullPage: true,
+        });
       }
     }
     assert.deepEqual(wrong, []);
