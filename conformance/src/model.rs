@@ -30,6 +30,11 @@ pub struct Model {
 }
 
 impl Model {
+    /// Returns the first and the last key.
+    pub(crate) fn outermost(&self) -> [Option<String>; 2] {
+        [self.tuples.first(), self.tuples.last()].map(|tuple| tuple.map(|tuple| tuple.0.to_string()))
+    }
+
     /// Sorts tuples, which are in the order of the input.
     #[must_use]
     pub fn new(key_type: KeyType, value_type: ValueType, mut tuples: Vec<(Cell, Cell)>) -> Self {

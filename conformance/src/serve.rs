@@ -73,7 +73,7 @@ fn options() -> OpenOptions {
 }
 
 /// Returns a key or a value as a cell.
-fn cell(datum: &Datum<'_>) -> Cell {
+pub(crate) fn cell(datum: &Datum<'_>) -> Cell {
     match datum {
         Datum::None => Cell::None,
         Datum::U32(number) => Cell::Unsigned((*number).into()),
