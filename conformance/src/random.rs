@@ -54,7 +54,9 @@ fn planned(seed: u64, number: u64, is_rich: bool) -> Plan {
         4..=6 => random.below(1000),
         _ => random.below(4000),
     };
-    let shape = if has_urls { Shape::Urls } else { Shape::new(&mut random, count) };
+    // Many equal addresses fill pages.
+    let urls = if number % 12 == 5 { 4 } else { 5000 };
+    let shape = if has_urls { Shape::Urls(urls) } else { Shape::new(&mut random, count) };
     let input: Vec<(Cell, Cell)> =
         (0..count).map(|_| (shape.key(key_type, &mut random), value(value_type, &mut random))).collect();
     let layout = layout(key_type, value_type, is_rich, &mut random);
@@ -105,8 +107,8 @@ enum Shape {
     Few(Vec<u128>),
     /// In some bits only.
     Bits(u128, u128),
-    /// As addresses of pages.
-    Urls,
+    /// As addresses of so many pages.
+    Urls(u64),
 }
 
 impl Shape {
@@ -128,7 +130,7 @@ impl Shape {
             Self::Crowded(_) => "crowded",
             Self::Few(_) => "equal to many others",
             Self::Bits(..) => "different in some bits",
-            Self::Urls => "addresses of pages",
+            Self::Urls(_) => "addresses of pages",
         }
     }
 
@@ -136,7 +138,7 @@ impl Shape {
     fn bits(&self, random: &mut Random) -> u128 {
         let all = u128::from(random.next()) << 64 | u128::from(random.next());
         match self {
-            Self::Even | Self::Urls => all,
+            Self::Even | Self::Urls(_) => all,
             Self::Dense(first, step) => {
                 let more = u128::from(random.below(5000) * step);
                 first.wrapping_add(more << 64).wrapping_add(more)
@@ -151,8 +153,8 @@ impl Shape {
     }
 
     fn key(&self, key_type: KeyType, random: &mut Random) -> Cell {
-        if matches!(self, Self::Urls) {
-            return Cell::Bytes(valid::url(random.below(5000)));
+        if let Self::Urls(pages) = *self {
+            return Cell::Bytes(valid::url(random.below(pages)));
         }
         let bits = self.bits(random);
         // Numbers have the lower bits, texts are made of all of them.

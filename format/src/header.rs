@@ -437,10 +437,8 @@ impl Found<'_> {
     /// Checks that there are the columns that keys and values of these types have, and no others.
     fn fit(&self, key_type: KeyType, value_type: ValueType) -> Result<(), FormatError> {
         let has = |tag| self.get(tag).is_some();
-        let has_no_values = value_type == ValueType::None && (has(Tag::VALUES) || has(Tag::CODES));
-        if has(Tag::TAIL) && !key_type.is_bytes() || has_no_values {
-            let rule = Rule::Column.broken("TAIL is for byte keys, VALS and CODE for values");
-            return Err(self.missing(rule));
+        if has(Tag::TAIL) && !key_type.is_bytes() {
+            return Err(self.missing(Rule::Column.broken("TAIL is for byte keys")));
         }
         if value_type.is_bytes() && !has(Tag::VALUES) {
             let rule = "there must be a VALS section for values of this type";
@@ -568,6 +566,10 @@ impl Found<'_> {
         value_type: ValueType,
         tuples: u64,
     ) -> Result<(Option<ColumnPlace>, Option<ColumnPlace>), FormatError> {
+        let has = |tag| self.get(tag).is_some();
+        if value_type == ValueType::None && (has(Tag::VALUES) || has(Tag::CODES)) {
+            return Err(self.missing(Rule::Column.broken("VALS and CODE are for values")));
+        }
         let element_bytes = Some(value_type.bytes());
         let Some((_, at)) = self.get(Tag::CODES) else {
             return Ok((self.column(Tag::VALUES, tuples, element_bytes)?, None));

@@ -130,8 +130,8 @@ impl Logical {
             "Hash64" if arguments.is_empty() => Self::Hash64(0),
             "Hash64" => Self::Hash64(arguments.parse().ok().filter(|turn| (1..16).contains(turn))?),
             "Prefix" => Self::Prefix(arguments.parse().ok().filter(|&letters| letters > 0)?),
-            "Time32" => Self::Time32(unit(arguments)?),
-            "Time64" => Self::Time64(unit(arguments)?),
+            "Time32" => Self::Time32(unit(arguments).filter(|unit| unit.is_coarse())?),
+            "Time64" => Self::Time64(unit(arguments).filter(|unit| !unit.is_coarse())?),
             "Duration" => Self::Duration(unit(arguments)?),
             "Timestamp" => {
                 let (name, zone) = arguments.split_once(", ")?;
@@ -212,8 +212,8 @@ impl Logical {
                 Self::HexDigits(digit_count(head.strip_prefix("hex:")?)?)
             }
             "time" => match unit(inner)? {
-                coarse @ (Unit::Second | Unit::Millisecond) => Self::Time32(coarse),
-                fine => Self::Time64(fine),
+                unit if unit.is_coarse() => Self::Time32(unit),
+                unit => Self::Time64(unit),
             },
             "duration" => Self::Duration(unit(inner)?),
             "timestamp" => match inner.and_then(|inner| inner.split_once(',')) {

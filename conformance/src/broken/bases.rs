@@ -37,6 +37,10 @@ pub(crate) enum Base {
     Fast,
     /// A FAST tree of distances.
     FastDelta,
+    /// A FAST tree of shorter distances.
+    FastNear,
+    /// A FAST tree of kept nibbles.
+    Nibbles,
     /// Byte keys that are words, with lengths.
     Mask,
     /// Byte keys with tails.
@@ -45,6 +49,10 @@ pub(crate) enum Base {
     Keys,
     /// Byte keys by page.
     Text,
+    /// Byte keys by page, each page with another letter.
+    Letters,
+    /// Byte keys by page, one of which fills many pages.
+    Runs,
     /// Byte keys of one page.
     TextPage,
     /// Values in a column.
@@ -132,6 +140,16 @@ impl Base {
                 plan((KeyType::U64, ValueType::U32), pairs(40, |at| (5 << 60) + (mix(at) >> 40), |at| at))
                     .layout("lines,wide,fast:delta:dp=6")
             }
+            Self::FastNear => {
+                plan((KeyType::U64, ValueType::U32), pairs(40, |at| (5 << 60) + (mix(at) >> 50), |at| at))
+                    .layout("lines,wide,fast:delta:dp=6")
+            }
+            Self::Nibbles => {
+                let nibble = |at: u64, place: u64| (mix(at + place) & 15) << (4 * place);
+                let key = move |at| (5 << 60) | nibble(at, 1) | nibble(at, 9) | nibble(at, 11);
+                plan((KeyType::U64, ValueType::U32), pairs(40, key, |at| at))
+                    .layout("lines,wide,fast:partial")
+            }
             Self::Mask => plan(
                 (KeyType::Bytes, ValueType::U32),
                 texts(5, |at| format!("key{}", &"12345"[..at as usize])),
@@ -146,6 +164,11 @@ impl Base {
                 plan(utf8, texts(20, uneven)).layout("lines,columns")
             }
             Self::Text => plan(utf8, texts(40, url)),
+            Self::Letters => {
+                let letters = |at: u64| ["a", "b", "c"][at as usize / 16].repeat(20);
+                plan(utf8, texts(48, |at| format!("{}{}", letters(at), url(at))))
+            }
+            Self::Runs => plan(utf8, texts(240, |at| url(if at < 40 { at } else { 7 }))),
             Self::TextPage => plan(utf8, texts(9, url)),
             Self::Values => {
                 valued(ValueType::Bytes, "lines,plain", |at| vec![at as u8 + 1; (at % 4) as usize])

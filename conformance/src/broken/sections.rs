@@ -256,6 +256,13 @@ fn columns() -> Vec<Fault> {
             field(Tag::CODES, ELEMENTS, 8, |now| now - 1),
         ),
         refused(Rule::Codes, "codes-width", Base::Codes, "Codes of two bytes for three values.", wide_codes),
+        refused(
+            Rule::Column,
+            "column-no-type",
+            Base::Codes,
+            "CODE and VALS in a file without values.",
+            head(|b| put(b, 90, 2, 0)),
+        ),
         refused(Rule::Codes, "codes-alone", Base::Codes, "Codes without values.", without(Tag::VALUES)),
         refused(
             Rule::ValuesMissing,
@@ -575,6 +582,13 @@ fn approximate() -> Vec<Fault> {
                 put(b, 24, 8, 1);
                 reseal_head(b);
             },
+        ),
+        refused(
+            Rule::Approximate,
+            "approximate-wide",
+            Base::Approximate,
+            "A number of keys of 65 bits.",
+            |b| *b = with_record(b, 7, "18446744073709551616"),
         ),
         refused(
             Rule::Approximate,

@@ -611,6 +611,7 @@ const UNKNOWN: &[(&str, KeyType, &str, &str)] = &[
     ("composite-boolean", KeyType::U32, "composite<a: u16, b: u32 \"Boolean\">", "1,1"),
     ("composite-hash", KeyType::U128, "composite<a: u16, b: u64 \"Hash64\">", "1,x"),
     ("composite-prefix", KeyType::Bytes, "composite<a: u16, b: utf8 \"Prefix(2)\">", "1,x"),
+    ("composite-uuid", KeyType::U128, "composite<a: u16, b: u64 \"Uuid\">", "1,7d4448409dc011d1b2455ffdce74fad2"),
     ("composite-kind", KeyType::U128, "composite<a: u16, b: i64 \"Date32\">", "1,1970-01-01"),
     ("composite-later", KeyType::U64, "composite<a: u16, b: u32 \"Star(9)\">", "1,1"),
     ("composite-u33", KeyType::U64, "composite<a: u16, b: u33>", "1,1"),

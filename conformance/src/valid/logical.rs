@@ -331,6 +331,16 @@ fn times() -> Vec<Plan> {
         .layout("lines")
         .logical("Timestamp(Microsecond, Some(\"UTC\"))", ""),
         Plan::new(
+            "time32-fine",
+            (KeyType::I32, ValueType::I64),
+            (0..9).map(|at| (Cell::Signed(at * 1000), Cell::Signed(at * 1_000_000))).collect(),
+            "Times of a day whose units go with the other type only: the words are plain.",
+        )
+        .layout("lines")
+        .logical("Time32(Microsecond)", "Time64(Second)")
+        .derived(&[("00:00:01", None), ("7", None)])
+        .more(),
+        Plan::new(
             "logical-later",
             (KeyType::U32, ValueType::None),
             (0..9u32).map(|at| (unsigned(at), Cell::None)).collect(),

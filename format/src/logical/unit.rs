@@ -17,6 +17,12 @@ impl Unit {
     /// All units, from the coarsest to the finest.
     pub const ALL: [Self; 4] = [Self::Second, Self::Millisecond, Self::Microsecond, Self::Nanosecond];
 
+    /// Reports whether a time of day in this unit has 32 bits.
+    #[must_use]
+    pub const fn is_coarse(self) -> bool {
+        matches!(self, Self::Second | Self::Millisecond)
+    }
+
     /// Returns the number of digits after the point of a second.
     #[must_use]
     pub const fn digits(self) -> u32 {

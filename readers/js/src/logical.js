@@ -111,10 +111,13 @@ function readNumbered(text) {
         ? { kind: 'prefix', words: 'utf8', name: `prefix:${number}`, letters: number }
         : null;
     case 'Time32':
-    case 'Time64':
-      return digits === undefined
+    case 'Time64': {
+      // Each has two of the units.
+      const isCoarse = digits !== undefined && digits < 6;
+      return digits === undefined || isCoarse !== (name === 'Time32')
         ? null
-        : { kind: 'time', words: name === 'Time32' ? 'i32' : 'i64', name: `time[${UNIT_NAMES.get(digits)}]`, digits };
+        : { kind: 'time', words: isCoarse ? 'i32' : 'i64', name: `time[${UNIT_NAMES.get(digits)}]`, digits };
+    }
     case 'Duration':
       return digits === undefined
         ? null

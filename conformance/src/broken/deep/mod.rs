@@ -9,6 +9,7 @@ mod masks;
 mod meta;
 mod shapes;
 mod text;
+mod trees;
 
 use super::fault::{Fault, sealed};
 use pleach_format::section::Tag;
@@ -23,6 +24,7 @@ pub(super) fn faults() -> Vec<Fault> {
     all.extend(meta::faults());
     all.extend(text::faults());
     all.extend(bytes::faults());
+    all.extend(trees::faults());
     all
 }
 
@@ -41,6 +43,7 @@ fn changed(
     change: impl Fn(&mut Vec<u8>, &mut u64, &mut [u8; 64]) + 'static,
 ) -> impl Fn(&mut Vec<u8>) + 'static {
     again(move |all| {
+        assert!(all.iter().any(|content| content.0 == tag), "a section to be changed");
         for (_, _, bytes, elements, parameters) in all.iter_mut().filter(|content| content.0 == tag) {
             change(bytes, elements, &mut parameters.0);
         }
