@@ -59,8 +59,19 @@ pub struct Told {
     pub written_bytes: Option<u64>,
     /// Generation of the file that was written.
     pub generation: Option<u64>,
-    /// Findings of a check.
-    pub findings: Option<u64>,
+    /// Files that were checked.
+    pub checked: Vec<Checked>,
+}
+
+/// A file that was checked.
+#[derive(Debug)]
+pub struct Checked {
+    /// Its path.
+    pub path: PathBuf,
+    /// How many findings there are.
+    pub findings: u64,
+    /// Whether it is damaged.
+    pub is_damaged: bool,
 }
 
 /// The recorder of a run.
@@ -122,29 +133,31 @@ impl Run<'_> {
 
     fn text(&self, metrics: &Metrics, took: Duration, exit: u8, before: Option<f64>) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let labels =
-            format!("command=\"{}\",file=\"{}\"", self.command, label(&self.file.display().to_string()));
+        let of = |file: &Path| {
+            format!("command=\"{}\",file=\"{}\"", self.command, label(&file.display().to_string()))
+        };
+        let labels = of(self.file);
         let mut text = String::new();
         let mut put = |name: &str, help: &str, samples: &[(String, f64)]| {
             if samples.is_empty() {
                 return;
             }
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
-            for (more, value) in samples {
-                let _ = writeln!(text, "{name}{{{labels}{more}}} {value}");
+            for (labels, value) in samples {
+                let _ = writeln!(text, "{name}{{{labels}}} {value}");
             }
         };
         let one = |value: Option<u64>| -> Vec<(String, f64)> {
-            value.map(|value| (String::new(), value as f64)).into_iter().collect()
+            value.map(|value| (labels.clone(), value as f64)).into_iter().collect()
         };
-        put("pleach_duration_seconds", "Duration of the run.", &[(String::new(), took.as_secs_f64())]);
+        put("pleach_duration_seconds", "Duration of the run.", &[(labels.clone(), took.as_secs_f64())]);
         let mut read = None;
         if let Some(Ok(mut phases)) = metrics.phases.as_ref().map(|phases| phases.lock()) {
             phases.end();
             let samples: Vec<(String, f64)> = phases
                 .all
                 .iter()
-                .map(|(name, took, _)| (format!(",phase=\"{name}\""), took.as_secs_f64()))
+                .map(|(name, took, _)| (format!("{labels},phase=\"{name}\""), took.as_secs_f64()))
                 .collect();
             put("pleach_phase_duration_seconds", "Duration of each phase of the run.", &samples);
             read = phases.all.iter().find(|(name, ..)| *name == "reading").map(|(.., done)| *done);
@@ -154,16 +167,20 @@ impl Run<'_> {
         put("pleach_read_bytes", "Bytes that the run read of its input.", &one(told.read_bytes.or(read)));
         put("pleach_written_bytes", "Bytes of the file that the run wrote.", &one(told.written_bytes));
         put("pleach_generation", "Generation of the file that the run wrote.", &one(told.generation));
-        put("pleach_findings", "Findings of the check, of which each is damage.", &one(told.findings));
-        put(
-            "pleach_damaged",
-            "1 if the run met damage, else 0.",
-            &[(String::new(), f64::from(u8::from(exit == 4)))],
-        );
-        put("pleach_exit_code", "Exit code of the run; 0 is success.", &[(String::new(), exit.into())]);
-        put("pleach_last_run_timestamp_seconds", "Time at which the run ended.", &[(String::new(), now)]);
+        let checked = |number: fn(&Checked) -> f64| -> Vec<(String, f64)> {
+            told.checked.iter().map(|file| (of(&file.path), number(file))).collect()
+        };
+        let findings = "Findings of the check of a file, of which each is damage.";
+        put("pleach_findings", findings, &checked(|file| file.findings as f64));
+        let mut damaged = checked(|file| f64::from(u8::from(file.is_damaged)));
+        if damaged.is_empty() {
+            damaged.push((labels.clone(), f64::from(u8::from(exit == 4))));
+        }
+        put("pleach_damaged", "1 if the run met damage in the file, else 0.", &damaged);
+        put("pleach_exit_code", "Exit code of the run; 0 is success.", &[(labels.clone(), exit.into())]);
+        put("pleach_last_run_timestamp_seconds", "Time at which the run ended.", &[(labels.clone(), now)]);
         let success = if exit == 0 { Some(now) } else { before };
-        let success: Vec<(String, f64)> = success.map(|at| (String::new(), at)).into_iter().collect();
+        let success: Vec<(String, f64)> = success.map(|at| (labels.clone(), at)).into_iter().collect();
         put(SUCCESS, "Time at which a run with these metrics last succeeded.", &success);
         text
     }

@@ -101,6 +101,13 @@ fn metrics_say_what_was_done() {
         told["pleach_findings"] >= 1.0 && told["pleach_damaged"] == 1.0 && told["pleach_exit_code"] == 4.0
     );
     assert_eq!(told["pleach_last_success_timestamp_seconds"], success);
+    // Each file has its own findings.
+    assert_eq!(run(folder, &["fsck", "both", "bad", "--metrics", "m.prom", "-q"]), 4);
+    let text = fs::read_to_string(&metrics).expect("metrics");
+    for (file, damaged) in [("both", 0), ("bad", 1)] {
+        let line = format!("pleach_damaged{{command=\"fsck\",file=\"{file}\"}} {damaged}\n");
+        assert!(text.contains(&line), "{file}: {text}");
+    }
     assert_eq!(run(folder, &["build", "t\"a.csv", "-o", "x", "--key", "none", "--metrics", "m.prom"]), 8);
     assert_eq!(read(&metrics)["pleach_exit_code"], 8.0);
     assert_eq!(read(&metrics)["pleach_last_success_timestamp_seconds"], success);

@@ -6,7 +6,7 @@ use crate::cli::{FsckArgs, Global};
 use crate::errors::placed;
 use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::message::Message;
-use crate::metrics::{Metrics, Run};
+use crate::metrics::{Checked, Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
@@ -59,7 +59,11 @@ fn check(path: &Path, args: &FsckArgs, global: &Global, metrics: &Metrics) -> Re
     metrics.tell(|told| {
         let add = |sum: &mut Option<u64>, more: u64| *sum = Some(sum.unwrap_or(0) + more);
         add(&mut told.read_bytes, report.bytes);
-        add(&mut told.findings, report.findings.len() as u64);
+        told.checked.push(Checked {
+            path: path.to_owned(),
+            findings: report.findings.len() as u64,
+            is_damaged: report.verdict == Verdict::Damaged,
+        });
         report.tuples.into_iter().for_each(|tuples| add(&mut told.tuples, tuples));
     });
     // A folder that cannot be listed does not hide damage.
