@@ -26,8 +26,8 @@ const CHANGES: u64 = 3;
 const CHANGES_MANY: u64 = 16;
 /// Changes that are tried of what the section table says of a section.
 const CHANGES_ENTRY: u64 = 2;
-/// Requests about a damaged file, beside its check.
-const REQUESTS: usize = 2;
+/// Requests about a damaged file, beside its check: each has an answer, whatever it is.
+const REQUESTS: usize = 5;
 
 /// Sections that can be changed. Sums are made right, and META decides on the other ones.
 const TAGS: [Tag; 14] = [
@@ -92,7 +92,10 @@ pub(crate) fn write(seed: u64, folder: &Path) -> Result<()> {
                     continue;
                 }
                 reseal(&mut bytes);
-                let requests = requests::of(&plan.model_of(&whole), 1).into_iter().take(REQUESTS);
+                let mut requests = requests::of(&plan.model_of(&whole), 9);
+                requests.retain(|request| request != "check");
+                let from = random.below(requests.len().saturating_sub(REQUESTS).max(1) as u64) as usize;
+                let requests = requests.into_iter().skip(from).take(REQUESTS);
                 let what = if is_entry { "the section table, of " } else { "" };
                 let sheet = Sheet {
                     level: level(&there).max(3),

@@ -53,6 +53,8 @@ pub(crate) enum Base {
     Letters,
     /// Byte keys by page, one of which fills many pages.
     Runs,
+    /// Byte keys of one length by page, whose last byte is zero.
+    FixedText,
     /// Byte keys of one page.
     TextPage,
     /// Values in a column.
@@ -91,6 +93,14 @@ fn long_text(before: usize) -> Vec<(Cell, Cell)> {
     let text = format!("a{}", "é".repeat(2_200_000)).into_bytes();
     let length = (text.len() as u32).to_le_bytes();
     vec![(unsigned(7u64), Cell::Bytes([&length[..before], &text].concat()))]
+}
+
+/// A key of 60 bytes, the last of which is zero.
+pub(super) fn fixed(at: u64) -> Vec<u8> {
+    let mut key = crate::valid::url(at);
+    key.resize(59, b'.');
+    key.push(0);
+    key
 }
 
 impl Base {
@@ -169,6 +179,10 @@ impl Base {
                 plan(utf8, texts(48, |at| format!("{}{}", letters(at), url(at))))
             }
             Self::Runs => plan(utf8, texts(240, |at| url(if at < 40 { at } else { 7 }))),
+            Self::FixedText => {
+                let tuple = |at| (Cell::Bytes(fixed(at)), unsigned(at));
+                plan((KeyType::Fixed(60), ValueType::U32), (0..60).map(tuple).collect())
+            }
             Self::TextPage => plan(utf8, texts(9, url)),
             Self::Values => {
                 valued(ValueType::Bytes, "lines,plain", |at| vec![at as u8 + 1; (at % 4) as usize])

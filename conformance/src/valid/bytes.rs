@@ -155,6 +155,13 @@ fn texts() -> Vec<Plan> {
     let text = (KeyType::Utf8, ValueType::U32);
     let one: Vec<Vec<u8>> = (0..12).map(|at| [&start[..], &url(at)].concat()).collect();
     vec![
+        Plan::new(
+            "text-runs",
+            text,
+            numbered((0..240).map(|at| url(if at < 40 { at } else { 7 + at / 200 * 4 }))),
+            "Texts by page, some of which fill many pages.",
+        )
+        .more(),
         Plan::new("text", text, numbered(urls.clone()), "Texts by page, coded by symbols, and a trie."),
         Plan::new(
             "text-odd",

@@ -287,6 +287,15 @@ fn texts() -> Vec<Fault> {
             }),
         ),
         damaged(
+            Code::Column,
+            "text-key-short",
+            Base::FixedText,
+            "A key by page is shorter than all keys, by a zero byte.",
+            rewritten(|keys| {
+                keys[20].pop();
+            }),
+        ),
+        damaged(
             Code::MinMax,
             "text-key-end",
             Base::Text,

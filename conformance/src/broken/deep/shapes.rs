@@ -452,6 +452,7 @@ fn texts() -> Vec<Fault> {
             "Places of 8 bytes where 4 are enough.",
             parameter(Tag::TEXT, 4, 4, 8),
         ),
+        broken("text-places-five", Base::TextPage, "Places of 5 bytes.", parameter(Tag::TEXT, 4, 4, 5)),
         broken(
             "text-tails",
             Base::Tail,

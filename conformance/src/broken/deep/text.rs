@@ -37,27 +37,49 @@ fn page_of(
     )
 }
 
-/// Changes the page in the middle of three, which has 16 keys.
+/// Changes the page in the middle of several, which has 16 keys.
 fn inside(name: &'static str, about: &'static str, change: fn(&mut Vec<u8>)) -> Fault {
+    inside_of(Base::Text, name, about, change)
+}
+
+fn inside_of(base: Base, name: &'static str, about: &'static str, change: fn(&mut Vec<u8>)) -> Fault {
     damaged(
         Code::Text,
         name,
-        Base::Text,
+        base,
         about,
-        changed(Tag::TEXT, move |bytes, _, _| {
-            let first = (SYMBOLS + 16usize).next_multiple_of(128);
+        changed(Tag::TEXT, move |bytes, keys, _| {
+            let pages = keys.div_ceil(16) as usize;
+            let first = (SYMBOLS + 4 * (pages + 1)).next_multiple_of(128);
             let place = |bytes: &[u8], page: usize| number(bytes, SYMBOLS + 4 * page, 4) as usize;
             let own = first + place(bytes, 1)..first + place(bytes, 2);
             let mut page = bytes[own.clone()].to_vec();
-            assert_eq!(page[4], 0, "codes, and lengths of one byte");
             change(&mut page);
-            for after in [2, 3] {
+            for after in 2..=pages {
                 let moved = place(bytes, after) + page.len() - own.len();
                 put(bytes, SYMBOLS + 4 * after, 4, moved as u64);
             }
             bytes.splice(own, page);
         }),
     )
+}
+
+/// Takes a byte less from the head than could be, for one of the first keys behind it.
+fn share_less(own: &mut Vec<u8>, followers: usize) {
+    // The first key after the head that shares more than the base, and has a rest.
+    let base = usize::from(u16::from_le_bytes([own[2], own[3]]));
+    let follower = (0..followers).find(|at| own[21 + at] > 0 && own[51 + at] > 0).expect("a follower");
+    let head_bytes = usize::from(u16::from_le_bytes([own[0], own[1]]));
+    let shared = base + usize::from(own[21 + follower]) - 1;
+    let byte = own[66 + shared];
+    let before: usize = (0..follower).map(|at| usize::from(own[51 + at]).saturating_sub(1)).sum();
+    let at = 66 + head_bytes + before;
+    let first = own[36 + follower];
+    own[21 + follower] -= 1;
+    own[36 + follower] = byte;
+    own[51 + follower] += 2;
+    // An escape stands for the byte that was the first.
+    own.splice(at..at, [255, first]);
 }
 
 /// Place of the length of the last follower, of eleven.
@@ -118,26 +140,18 @@ pub(super) fn faults() -> Vec<Fault> {
             own[2..4].copy_from_slice(&base.to_le_bytes());
             own[21..36].iter_mut().for_each(|shared| *shared += 1);
         }),
+        inside("text-inside-share", "A key inside does not share with the head all that it could.", |own| {
+            share_less(own, 15);
+        }),
+        inside_of(Base::Runs, "text-inside-first", "A first byte of a rest that is empty.", |own| {
+            assert_eq!(own[51], 0, "a key that is equal to the head");
+            own[36] = b'x';
+        }),
         page_of(
             Base::TextPage,
             "text-share",
             "A key does not share with the head all that it could.",
-            |_, own| {
-                // The first key after the head that shares more than the base, and has a rest.
-                let base = usize::from(u16::from_le_bytes([own[2], own[3]]));
-                let follower = (0..8).find(|at| own[21 + at] > 0 && own[51 + at] > 0).expect("a follower");
-                let head_bytes = usize::from(u16::from_le_bytes([own[0], own[1]]));
-                let shared = base + usize::from(own[21 + follower]) - 1;
-                let byte = own[66 + shared];
-                let before: usize = (0..follower).map(|at| usize::from(own[51 + at]).saturating_sub(1)).sum();
-                let at = 66 + head_bytes + before;
-                let first = own[36 + follower];
-                own[21 + follower] -= 1;
-                own[36 + follower] = byte;
-                own[51 + follower] += 2;
-                // An escape stands for the byte that was the first.
-                own.splice(at..at, [255, first]);
-            },
+            |_, own| share_less(own, 8),
         ),
     ]
 }

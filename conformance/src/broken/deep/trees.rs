@@ -57,6 +57,10 @@ fn runs() -> Vec<Fault> {
             b[at + 2] = 1;
             put(b, at + 48, 8, 5);
         }),
+        trie(Base::Runs, "trie-run-slots", "A node of pages with a slot of ones.", |b| {
+            let at = run(b);
+            b[at + 2] = 1;
+        }),
         trie(Base::Runs, "trie-run-slice", "A node of pages with a slice that it does not use.", |b| {
             let at = run(b);
             put(b, at + 48, 8, 5);
