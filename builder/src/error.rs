@@ -48,6 +48,20 @@ pub enum BuildError {
         /// 0-based row of its second tuple, if the input was in order up to there.
         row: Option<u64>,
     },
+    /// The values of a key have a sum that does not fit.
+    #[error("the sum of key {key} does not fit {value_type}: choose a wider value type")]
+    Sum {
+        /// The key.
+        key: String,
+        /// Type of the values.
+        value_type: ValueType,
+    },
+    /// Values of these types cannot be added.
+    #[error("{types} cannot be summed up: choose number keys, and values of type u32 or u64")]
+    NoSum {
+        /// The types.
+        types: String,
+    },
     /// Two intervals overlap.
     #[error(
         "intervals overlap: {first} and {second}: correct them, or choose --overlap last, by which the later row wins"

@@ -7,7 +7,7 @@ use crate::intervals::Checked;
 use crate::job::{Extras, Job};
 use crate::layout::{Harmonia, Layout, Values};
 use crate::observe::{Observer, Watch};
-use crate::options::{BuildOptions, Summary};
+use crate::options::{BuildOptions, Summary, Unique};
 use crate::publish::{Descent, Output, Publication, Rules};
 use crate::rebuild::generations::{self, Keep, Kept};
 use crate::source::{Intervals, Schema, Source};
@@ -57,6 +57,11 @@ pub(crate) fn published(
 fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
     meta(schema, options)?;
     let key_type = schema.key_type;
+    let is_number = matches!(schema.value_type, ValueType::U32 | ValueType::U64);
+    let adds = is_number && schema.value_logical.is_empty() && !key_type.is_bytes();
+    if options.unique == Some(Unique::Sum) && !adds {
+        return Err(BuildError::NoSum { types: schema.types_text() });
+    }
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
     }

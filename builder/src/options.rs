@@ -18,6 +18,8 @@ pub enum Unique {
     First,
     /// Keeps the last tuple of a key in input order.
     Last,
+    /// Makes one tuple of a key, whose value is the sum of all; values are `u32` or `u64`, and keys numbers.
+    Sum,
 }
 
 impl Unique {
@@ -28,6 +30,7 @@ impl Unique {
             Self::Error => "error",
             Self::First => "first",
             Self::Last => "last",
+            Self::Sum => "sum",
         }
     }
 }

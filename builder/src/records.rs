@@ -263,6 +263,8 @@ fn keep(
             }
             same
         }),
+        // Refused by `flow::check`.
+        Unique::Sum => {}
     }
     Ok(order)
 }

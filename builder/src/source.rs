@@ -3,6 +3,7 @@
 //! A source yields *encoded* keys and value bits (see [`pleach_format::key`]), so that all later steps work
 //! on machine words whatever the types are. Keys and values that are byte strings stay byte strings.
 
+use crate::options::Unique;
 use crate::show::KeyText;
 use pleach_format::interval::{Ends, INCLUSIVE};
 use pleach_format::{KeyType, Meaning, Record, ValueType};
@@ -270,6 +271,8 @@ pub struct Schema {
     pub interval: Option<Intervals>,
     /// Keys are texts, of which the file gets shorter keys.
     pub derived: Option<Derived>,
+    /// Treatment of equal keys, unless the options of the build choose another one.
+    pub unique: Option<Unique>,
     /// Number of different keys, if they are shorter than those they stand for.
     pub approximate: Option<u64>,
 }
@@ -325,6 +328,7 @@ impl Schema {
             rows,
             interval: None,
             derived: None,
+            unique: None,
             approximate: None,
         }
     }

@@ -27,6 +27,7 @@ pub(crate) fn build(
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
     let schema = source.schema().clone();
+    let options = &BuildOptions { unique: options.unique.or(schema.unique), ..options.clone() };
     let checked = match (schema.derived, schema.interval) {
         (Some(derived), _) => lossy::schema(&schema, derived),
         (None, Some(Intervals::Rows { .. })) => schema.published(),

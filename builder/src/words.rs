@@ -168,7 +168,7 @@ struct Emitter<'a, W, B> {
     unique: Option<Unique>,
     /// The last key so far.
     last: Option<W>,
-    /// With [`Unique::Last`]: the last tuple so far, which a later one may replace.
+    /// With [`Unique::Last`] and [`Unique::Sum`]: the last tuple so far, which a later one may change.
     pending: Option<Tuple<W, B>>,
     scratch: Vec<Tuple<W, B>>,
 }
@@ -180,6 +180,16 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
 
     fn duplicate(&self, key: W, row: Option<u64>) -> BuildError {
         BuildError::Duplicate { key: self.job.key_text(key), row }
+    }
+
+    /// Adds the values of two tuples of a key.
+    fn sum(&self, first: Tuple<W, B>, second: Tuple<W, B>) -> Result<B, BuildError> {
+        let sum = first.value.to_u64().checked_add(second.value.to_u64());
+        let fits = |sum: &u64| B::from_u64(*sum).to_u64() == *sum;
+        sum.filter(fits).map(B::from_u64).ok_or_else(|| BuildError::Sum {
+            key: self.job.key_text(first.key),
+            value_type: self.job.schema.value_type,
+        })
     }
 
     /// Receives tuples in order, which may have equal keys.
@@ -210,6 +220,16 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
                     }
                 }
             }
+            Unique::Sum => {
+                // The pending tuple may have the first key of these.
+                scratch.extend(self.pending.take_if(|pending| pending.key == rows.key(0)));
+                for tuple in (0..rows.len()).map(|at| rows.tuple(at)) {
+                    match scratch.last_mut().filter(|last| last.key == tuple.key) {
+                        Some(last) => last.value = self.sum(*last, tuple)?,
+                        None => scratch.push(tuple),
+                    }
+                }
+            }
         }
         let result = self.emit_sound(&scratch[..]);
         self.scratch = scratch;
@@ -222,7 +242,7 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
     fn emit_sound<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         let Some(end) = rows.len().checked_sub(1) else { return Ok(()) };
         self.last = Some(rows.key(end));
-        if self.unique != Some(Unique::Last) {
+        if !matches!(self.unique, Some(Unique::Last | Unique::Sum)) {
             return self.writer.append(rows);
         }
         if let Some(pending) = self.pending.replace(rows.tuple(end)) {

@@ -10,6 +10,7 @@ use pleach_builder::{
 use pleach_format::key::{Bits, Key, Value, Word};
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 fn build(source: &mut dyn Source, options: &BuildOptions) -> Result<(Vec<u8>, Summary), BuildError> {
@@ -230,6 +231,40 @@ fn unique_first_and_last() {
             }
             assert!(files.iter().all(|file| *file == files[0]));
         }
+    }
+}
+
+#[test]
+fn unique_sum_adds_the_values_of_a_key() {
+    for count in [0u64, 1, 2, 10, 1000, 50_000] {
+        let tuples = numbered::<u64, u64>(count, |row| mix(row) % (count / 3).max(1));
+        let all = sorted(tuples.clone());
+        let mut sums = BTreeMap::new();
+        tuples.iter().for_each(|(key, value)| *sums.entry(*key).or_insert(0) += value);
+        let wanted: Vec<(u64, u64)> = sums.into_iter().collect();
+        for input in [&tuples, &all] {
+            for (memory_bytes, chunk) in [(1 << 30, 100), (1 << 30, 7), (1, 1000)] {
+                let choice = BuildOptions { unique: Some(Unique::Sum), ..options(memory_bytes, 2) };
+                let (file, summary) = build(&mut Chunks::new(input, chunk), &choice).unwrap();
+                assert_eq!((summary.rows, summary.tuples), (count, wanted.len() as u64));
+                assert!(check_file(&file, &wanted).is_unique());
+            }
+        }
+    }
+    let choice = BuildOptions { unique: Some(Unique::Sum), ..options(1 << 30, 2) };
+    for (tuples, fits) in [
+        ([(7u32, u32::MAX - 1), (7, 1)], true),
+        ([(7, u32::MAX), (7, 1)], false),
+        ([(7, u32::MAX), (6, 1)], true),
+    ] {
+        let made = build(&mut Chunks::new(&tuples, 1), &choice);
+        let is_told = matches!(&made, Err(BuildError::Sum { key, .. }) if key == "7");
+        assert!(made.is_ok() == fits && is_told != fits);
+    }
+    let (floats, texts) = (numbered::<u64, f64>(2, |row| row), numbered::<u64, ()>(2, |row| row));
+    for mut source in [Chunks::new(&floats, 9), Chunks::new(&texts, 9)] {
+        let error = build(&mut source, &choice).unwrap_err();
+        assert!(matches!(&error, BuildError::NoSum { .. }), "{error}");
     }
 }
 

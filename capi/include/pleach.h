@@ -370,6 +370,10 @@ typedef struct {
    for different keys.
    */
   uint32_t approximate;
+  /*
+   Number of bases of the k-mers of FASTA and FASTQ, which are the keys, each with its count; 0 for other inputs.
+   */
+  uint32_t kmers;
 } pleach_build_options;
 
 /*

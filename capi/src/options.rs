@@ -79,6 +79,8 @@ pub struct pleach_build_options {
     /// Not 0 to permit changes, merges and operators of keys that are hashes or prefixes, although equal ones may stand
     /// for different keys.
     pub approximate: u32,
+    /// Number of bases of the k-mers of FASTA and FASTQ, which are the keys, each with its count; 0 for other inputs.
+    pub kmers: u32,
 }
 
 impl pleach_build_options {
@@ -110,6 +112,7 @@ impl pleach_build_options {
         interval_end: std::ptr::null(),
         overlap: std::ptr::null(),
         approximate: 0,
+        kmers: 0,
     };
 }
 
@@ -192,7 +195,12 @@ impl Options {
         let nulls = read(plain.nulls, "nulls")?.map_or(Ok(Nulls::Error), |text| {
             text.parse().map_err(|advice| input(format!("options.nulls is \"{text}\": {advice}")))
         })?;
-        let uniques = [("first", Unique::First), ("last", Unique::Last), ("error", Unique::Error)];
+        let uniques = [
+            ("first", Unique::First),
+            ("last", Unique::Last),
+            ("error", Unique::Error),
+            ("sum", Unique::Sum),
+        ];
         let layout = read(plain.layout, "layout")?;
         let layout = layout.map(|text| {
             text.parse::<Layout>().map_err(|error| input(format!("options.layout is \"{text}\": {error}")))
@@ -213,6 +221,7 @@ impl Options {
                 field_types,
                 field_logicals,
                 nulls,
+                kmers: (plain.kmers != 0).then_some(plain.kmers as usize),
                 interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
                 ..InputOptions::default()
             },

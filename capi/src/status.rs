@@ -74,6 +74,8 @@ impl From<BuildError> for Failure {
             BuildError::Source(_)
             | BuildError::Unsorted { .. }
             | BuildError::Duplicate { .. }
+            | BuildError::Sum { .. }
+            | BuildError::NoSum { .. }
             | BuildError::Approximate { .. }
             | BuildError::Overlap { .. } => Status::PLEACH_INPUT,
             BuildError::Types { .. } => Status::PLEACH_TYPES,

@@ -25,6 +25,10 @@ pub enum Format {
     Npy,
     /// Little-endian tuples, key then value, without padding; byte strings unchanged.
     Raw,
+    /// Sequences, each after a line with its name.
+    Fasta,
+    /// Sequences with scores, each on four lines.
+    Fastq,
 }
 
 /// Origin of the types of columns.
@@ -38,6 +42,8 @@ pub enum Types {
     Shown,
     /// They must be given.
     Required,
+    /// Keys are k-mers of sequences: DNA.
+    Kmers,
 }
 
 /// Properties of a format.
@@ -74,7 +80,7 @@ pub struct FormatRow {
 }
 
 /// All formats, in the order of [`Format`].
-pub const FORMATS: [FormatRow; 7] = [
+pub const FORMATS: [FormatRow; 9] = [
     FormatRow {
         format: Format::Csv,
         name: "csv",
@@ -185,6 +191,40 @@ pub const FORMATS: [FormatRow; 7] = [
         not_text: None,
         has_names: false,
         types: Types::Required,
+        has_nulls: false,
+        treats_nulls: false,
+        is_streamed: true,
+        has_changes: false,
+    },
+    FormatRow {
+        format: Format::Fasta,
+        name: "fasta",
+        title: "FASTA",
+        about: "Sequences, as k-mers",
+        extensions: &["fasta", "fa", "fna"],
+        // One letter, with which other text begins, too.
+        marks: &[],
+        noun: "a FASTA file",
+        not_text: None,
+        has_names: false,
+        types: Types::Kmers,
+        has_nulls: false,
+        treats_nulls: false,
+        is_streamed: true,
+        has_changes: false,
+    },
+    FormatRow {
+        format: Format::Fastq,
+        name: "fastq",
+        title: "FASTQ",
+        about: "Sequences with scores, as k-mers",
+        extensions: &["fastq", "fq"],
+        // One letter, with which other text begins, too.
+        marks: &[],
+        noun: "a FASTQ file",
+        not_text: None,
+        has_names: false,
+        types: Types::Kmers,
         has_nulls: false,
         treats_nulls: false,
         is_streamed: true,

@@ -22,7 +22,7 @@
 //! records.rs    what npy and raw share        batches.rs    what Arrow and Parquet share
 //! selection.rs  types of the columns          convert.rs    numbers, exactly or not at all
 //! nulls.rs      what becomes of nulls         interval.rs   where intervals end
-//! json.rs       NDJSON
+//! json.rs       NDJSON                        kmers.rs      FASTA and FASTQ
 //! paths.rs      folders and patterns          folders.rs    columns of a path
 //! packed.rs     decompression, beside the reader
 //! ```
@@ -45,6 +45,7 @@ mod guard;
 mod interval;
 mod json;
 mod kind;
+mod kmers;
 mod logical;
 mod messages;
 mod names;
@@ -70,6 +71,7 @@ mod thrift;
 
 pub use content::looks_like;
 pub use format::{FORMATS, Format, FormatRow, Types, alternatives};
+pub use kmers::KMER_BASES_MAX;
 pub use logical::{extension_metadata, extension_of, is_text_in_arrow, logical_text, logical_type};
 pub use nulls::{NullCounts, Nulls};
 pub use options::{Header, InputOptions, Interval};

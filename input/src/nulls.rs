@@ -39,9 +39,10 @@ impl FromStr for Nulls {
     }
 }
 
-/// Numbers of rows with nulls. Clones share them, so that they can be asked for after a build.
+/// Numbers of rows with nulls, and of windows that are no k-mers. Clones share them, so that they can be asked for
+/// after a build.
 #[derive(Clone, Debug, Default)]
-pub struct NullCounts(Arc<[AtomicU64; 2]>);
+pub struct NullCounts(Arc<[AtomicU64; 3]>);
 
 impl NullCounts {
     /// Returns the number of rows that were left out.
@@ -54,6 +55,16 @@ impl NullCounts {
     #[must_use]
     pub fn filled(&self) -> u64 {
         self.0[1].load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of windows of sequences that were left out, because a letter in them is none of A C G T.
+    #[must_use]
+    pub fn windows(&self) -> u64 {
+        self.0[2].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn leave_out(&self, windows: u64) {
+        self.0[2].fetch_add(windows, Ordering::Relaxed);
     }
 
     pub(crate) fn skip(&self, rows: u64) {

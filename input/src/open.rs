@@ -7,7 +7,7 @@ use crate::guard::guarded;
 use crate::names::Asked;
 use crate::packed::{Codec, Used};
 use crate::problem::{fault, problem, unreadable};
-use crate::{arrow, csv, json, npy, parquet, raw};
+use crate::{arrow, csv, json, kmers, npy, parquet, raw};
 use pleach_builder::{Chunk, Schema, Source, SourceError};
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,9 @@ pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>
     let input = path.display().to_string();
     let file = File::open(path).map_err(|error| unreadable(&input, "", error))?;
     let metadata = file.metadata().map_err(|error| unreadable(&input, "", error))?;
-    let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
+    // The first letter says which of the two it is.
+    let sequences = options.kmers.map(|_| Format::Fasta);
+    let format = options.format.or_else(|| Format::from_path(path)).or(sequences).ok_or_else(|| {
         let known = FORMATS.iter().filter(|row| row.types != Types::Required);
         let known: Vec<String> = known.map(|row| format!(".{}", row.extensions[0])).collect();
         let what = format!("its extension is not one of {}", known.join(", "));
@@ -93,6 +95,13 @@ fn open_content(
         let text = fault("it has no column for put, add and del", format!("give changes as {known}"));
         return Err(problem(input, "", text));
     }
+    if options.kmers.is_some() && format.row().types != Types::Kmers {
+        let text = fault(
+            format!("{} has no k-mers", format.row().title),
+            "leave out --kmers, or give FASTA or FASTQ",
+        );
+        return Err(problem(input, "", text));
+    }
     match format {
         Format::Csv => csv::open(input, body, false, options),
         Format::Tsv => csv::open(input, body, true, options),
@@ -101,5 +110,6 @@ fn open_content(
         Format::Arrow => guarded(input, || arrow::open(input, body, options)),
         Format::Npy => npy::open(input, body, options),
         Format::Raw => raw::open(input, body, options),
+        Format::Fasta | Format::Fastq => kmers::open(input, body, options),
     }
 }

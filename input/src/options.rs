@@ -86,6 +86,9 @@ pub struct InputOptions {
     pub key_name: Option<String>,
     /// Name of the value column in the file to be changed.
     pub value_name: Option<String>,
+    /// Number of bases of the k-mers of FASTA and FASTQ, which are the keys, each once. The value is the number of
+    /// times that the k-mer occurs, unless the value type is none.
+    pub kmers: Option<usize>,
     /// Keys begin intervals; `None` if keys are keys.
     pub interval: Option<Interval>,
     /// What becomes of rows with nulls.

@@ -168,7 +168,8 @@ impl Table {
     }
 
     fn add_stream(&mut self, name: &str, stream: Box<dyn Read + Send>) -> Result<(), SourceError> {
-        let format = self.options.format;
+        // The first letter of sequences says which format they have.
+        let format = self.options.format.or(self.options.kmers.map(|_| Format::Fasta));
         let format = format.ok_or_else(|| problem(name, "", "unknown format: give it with --format"))?;
         let source = open_body(name, Body::Stream(stream, None), format, &self.options)?;
         self.add(name, Pending::Open(source), None)
@@ -304,6 +305,7 @@ impl Source for Table {
             rows: Some(0),
             interval: None,
             derived: None,
+            unique: None,
             approximate: None,
         };
         self.schema.as_ref().unwrap_or(NONE)

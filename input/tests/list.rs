@@ -58,13 +58,17 @@ fn sample(format: Format, rows: u32) -> Vec<u8> {
         }
         Format::Npy => npy("[('id', '<u4'), ('v', '<u4')]", rows as usize, words),
         Format::Raw => words.collect(),
+        Format::Fasta => (0..rows).map(|id| format!(">{id}\nACGT\n")).collect::<String>().into_bytes(),
+        Format::Fastq => {
+            (0..rows).map(|id| format!("@{id}\nACGT\n+\n!!!!\n")).collect::<String>().into_bytes()
+        }
     }
 }
 
 /// A table of keys, of which one is null.
 fn with_null(format: Format) -> Option<Vec<u8>> {
     match format {
-        Format::Csv | Format::Tsv | Format::Raw => None,
+        Format::Csv | Format::Tsv | Format::Raw | Format::Fasta | Format::Fastq => None,
         Format::Ndjson => Some(b"{\"id\":1}\n{\"id\":null}\n".to_vec()),
         Format::Parquet | Format::Arrow => {
             Some(table(format, vec![("id", Arc::new(UInt32Array::from(vec![Some(1), None])))]))
@@ -84,13 +88,14 @@ fn changes(format: Format) -> Vec<u8> {
             let op = Arc::new(StringArray::from(vec!["put"]));
             table(format, vec![("op", op), ("key", number(1)), ("value", number(2))])
         }
-        Format::Npy | Format::Raw => sample(format, 1),
+        Format::Npy | Format::Raw | Format::Fasta | Format::Fastq => sample(format, 1),
     }
 }
 
 fn options(format: Format) -> InputOptions {
     let raw = (format == Format::Raw).then_some((KeyType::U32, ValueType::U32));
-    InputOptions { format: Some(format), raw, ..InputOptions::default() }
+    let kmers = matches!(format, Format::Fasta | Format::Fastq).then_some(4);
+    InputOptions { format: Some(format), raw, kmers, ..InputOptions::default() }
 }
 
 fn stream(bytes: Vec<u8>) -> Box<dyn Read + Send> {
@@ -129,7 +134,7 @@ fn names_and_extensions_select_the_format() {
         }
     }
     let error = "xls".parse::<Format>().expect_err("none of them");
-    assert_eq!(error, "unknown format 'xls': use csv, tsv, ndjson, parquet, arrow, npy or raw");
+    assert_eq!(error, "unknown format 'xls': use csv, tsv, ndjson, parquet, arrow, npy, raw, fasta or fastq");
 }
 
 #[test]
@@ -152,11 +157,20 @@ fn columns_have_names_and_types() {
         let given = options(row.format);
         let source = open_stream("t", stream(sample(row.format, 3)), &given).expect("opens");
         let is_text = matches!(row.types, Types::Requested | Types::Shown);
-        let key_type = if is_text { KeyType::U64 } else { KeyType::U32 };
+        let key_type = match row.types {
+            _ if is_text => KeyType::U64,
+            Types::Kmers => KeyType::U128,
+            Types::Own | Types::Required | Types::Requested | Types::Shown => KeyType::U32,
+        };
         assert_eq!(source.schema().key_type, key_type, "{}", row.name);
-        let untyped = InputOptions { raw: None, ..given };
+        let untyped = InputOptions { raw: None, kmers: None, ..given };
         let result = read(sample(row.format, 3), &untyped);
-        assert_eq!(result.is_err(), row.types == Types::Required, "{}: {result:?}", row.name);
+        assert_eq!(
+            result.is_err(),
+            matches!(row.types, Types::Required | Types::Kmers),
+            "{}: {result:?}",
+            row.name
+        );
     }
 }
 

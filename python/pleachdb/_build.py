@@ -34,6 +34,8 @@ class Built:
     #: Rows left out for their nulls, and values filled in.
     skipped_rows: int = field(default=0, kw_only=True)
     filled_values: int = field(default=0, kw_only=True)
+    #: Windows of sequences left out, because a letter in them is none of A C G T.
+    skipped_windows: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def build(
     interval: str | None = None,
     interval_end: str = "inclusive",
     overlap: str = "error",
+    kmers: int | None = None,
     memory_bytes: int | None = None,
     threads: int = 0,
     temp_dir: Path | None = None,
@@ -148,7 +151,7 @@ def build(
     types are separated by commas, too. A key column of structs is such a key. `key_type="hash64"` and "prefix:auto" make short
     keys of texts, all different; keys that are not there may then be found: see `Index.approximate`. A file under that name is replaced, if it is an index: readers keep theirs.
 
-    `unique` says what is done with equal keys: "first", "last" or "error"; by default all tuples are kept. `sorted`
+    `unique` says what is done with equal keys: "first", "last", "error" or "sum" of the values; by default all tuples are kept. `sorted`
     promises sorted input. `nulls` says what becomes of rows with nulls: "error", "skip" (they are left out) or
     "default=V" (values become V; keys must be there). `keep` is the number of old generations to keep. `memory_bytes`
     limits the memory, and `temp_dir` is the folder for what exceeds it. `progress` is a function of phase, done and
@@ -160,6 +163,9 @@ def build(
     `interval` names the column of the last keys of intervals, which begin at the keys; with `interval_end="exclusive"`
     it has the first keys behind them. Networks of addresses are `key_type="cidr"`. A look-up then answers by the
     interval that holds the key. `overlap="last"` lets the later row win where intervals overlap.
+
+    `kmers` is the number of bases of the k-mers of FASTA and FASTQ, which are the keys, each with its count; with
+    `key_type="dna2"` a k-mer and its reverse complement are two, and `value_type="none"` leaves out the counts.
 
     Raises `InputError` if the source is refused, `BuildError` if the file cannot be written; nothing is written then.
     Time is that of a sort, about 1 s for 10 million tuples.
@@ -184,6 +190,7 @@ def build(
         "interval": interval,
         "interval_end": interval_end,
         "overlap": overlap,
+        "kmers": kmers,
         "memory_bytes": memory_bytes,
         "threads": threads,
         "temp_dir": temp_dir,

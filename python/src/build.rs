@@ -52,6 +52,7 @@ impl Given {
 fn built<'py>(py: Python<'py>, summary: &Summary, nulls: &NullCounts) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
     answer.set_item("skipped_rows", nulls.skipped())?;
+    answer.set_item("skipped_windows", nulls.windows())?;
     answer.set_item("filled_values", nulls.filled())?;
     answer.set_item("tuples", summary.tuples)?;
     answer.set_item("file_bytes", summary.file_bytes)?;

@@ -81,6 +81,8 @@ pub(crate) fn building(error: &BuildError) -> PyErr {
         BuildError::Source(_)
         | BuildError::Unsorted { .. }
         | BuildError::Duplicate { .. }
+        | BuildError::Sum { .. }
+        | BuildError::NoSum { .. }
         | BuildError::Approximate { .. }
         | BuildError::Overlap { .. } => exception("InputError", error.to_string()),
         BuildError::Types { .. } => exception("TypesError", error.to_string()),

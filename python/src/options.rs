@@ -48,7 +48,12 @@ impl<'py> Options<'_, 'py> {
     }
 
     fn unique(&self) -> PyResult<Option<Unique>> {
-        let choices = [("first", Unique::First), ("last", Unique::Last), ("error", Unique::Error)];
+        let choices = [
+            ("first", Unique::First),
+            ("last", Unique::Last),
+            ("error", Unique::Error),
+            ("sum", Unique::Sum),
+        ];
         self.choice("unique", &choices)
     }
 
@@ -120,6 +125,7 @@ impl<'py> Options<'_, 'py> {
             no_header: self.flag("no_header")?,
             op: self.get("op")?,
             nulls: self.nulls()?,
+            kmers: self.get("kmers")?,
             interval: (is_network || end.is_some()).then_some(Interval { end, is_exclusive }),
             key_type,
             key_logical,

@@ -4,7 +4,9 @@
 //! an invalid one is a usage error before anything is opened.
 
 pub mod relation;
+pub mod tables;
 
+use crate::cli::tables::{Sides, Tables};
 use crate::parse::{Device, How, ValueTypes};
 use crate::render::terminal::Color;
 use crate::{help, parse};
@@ -83,7 +85,7 @@ impl From<Verify> for pleach::Verify {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Build a file from tables: CSV, TSV, NDJSON, Parquet, Arrow, NumPy or raw binary
+    /// Build a file from tables (CSV, TSV, NDJSON, Parquet, Arrow, NumPy, raw binary) or from sequences (FASTA, FASTQ)
     #[command(long_about = help::BUILD, after_help = help::BUILD_EXAMPLES)]
     Build(Box<BuildArgs>),
     /// Look keys up
@@ -178,6 +180,8 @@ pub enum Unique {
     First,
     /// Keep the last tuple of each key
     Last,
+    /// Keep one tuple of each key, whose value is the sum; for numbers, with values of type u32 or u64
+    Sum,
 }
 
 impl From<Unique> for pleach_builder::Unique {
@@ -186,6 +190,7 @@ impl From<Unique> for pleach_builder::Unique {
             Unique::Error => Self::Error,
             Unique::First => Self::First,
             Unique::Last => Self::Last,
+            Unique::Sum => Self::Sum,
         }
     }
 }
@@ -418,6 +423,11 @@ pub struct BuildArgs {
     /// Format of every INPUT [default: by its extension]
     #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
+    /// Keys are the k-mers of FASTA or FASTQ, each once, with its count: windows of K bases, 1 to 61, in which all
+    /// letters are A C G T. A k-mer and its reverse complement are one key, unless --key-type dna2; --value-type
+    /// none leaves out the counts
+    #[arg(long, value_name = "K", value_parser = parse::kmers, conflicts_with_all = ["raw", "interval", "unique"])]
+    pub kmers: Option<usize>,
     /// Types of raw tuples, such as u64,u64, or u64 for keys without values
     #[arg(long, value_name = "K,V", value_parser = parse::raw_types)]
     pub raw: Option<(KeyType, ValueType)>,
@@ -599,15 +609,19 @@ pub struct StatsArgs {
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
 pub struct DiffArgs {
-    /// File before
+    /// File before, or a table
     #[arg(value_name = "A")]
     pub left: PathBuf,
-    /// File after, of the same types
+    /// File after, of the same types, or a table
     #[arg(value_name = "B")]
     pub right: PathBuf,
     /// Print only the numbers of tuples that were added, removed and changed
     #[arg(long)]
     pub count: bool,
+    #[command(flatten)]
+    pub tables: Tables,
+    #[command(flatten)]
+    pub sides: Sides,
 }
 
 /// Arguments of `inspect`.

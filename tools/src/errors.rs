@@ -131,6 +131,10 @@ pub fn build_failure(error: &BuildError) -> Failure {
             let advice = "remove it, or choose --unique first or --unique last";
             return Failure::new(Code::Input, message.advise(advice));
         }
+        BuildError::Sum { key, value_type } => {
+            let message = Message::new(format!("a sum does not fit {value_type}")).at(format!("key {key}"));
+            return Failure::new(Code::TooLarge, message.advise("choose --value-type u64"));
+        }
         BuildError::Overlap { first, second } => {
             let message = Message::new("intervals overlap").at(format!("{first} and {second}"));
             let advice = "correct them, or choose --overlap last, by which the later row wins";
@@ -159,6 +163,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
         BuildError::NotPackable { .. }
         | BuildError::NoDictionary { .. }
         | BuildError::NotUnique { .. }
+        | BuildError::NoSum { .. }
         | BuildError::Approximate { .. } => Code::Input,
         BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
         BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,

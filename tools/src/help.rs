@@ -43,12 +43,14 @@ gzip, zstd, bzip2, xz, lz4 or brotli. A folder stands for the files in it, and a
 as 'year=*/part-*.csv', for the files that match it; a folder named year=2024 gives its files a \
 column year.
 
+Of FASTA and FASTQ, --kmers 31 makes a file of the k-mers of 31 bases, with their counts.
+
 The first of several inputs determines the columns; the others must have columns with the same \
 names. A first line of text that could be data is refused, unless --header or --no-header \
 specifies what it is.
 
 The input need not be sorted. Input that does not fit into --memory is sorted on disk. Duplicate \
-keys are all kept, in input order, unless --unique selects one. The same input and options \
+keys are all kept, in input order, unless --unique selects one or adds their values. The same input and options \
 produce the same bytes, for any number of threads and any memory; only the number of the \
 generation depends on the file that is replaced.";
 
@@ -65,6 +67,8 @@ Examples:
   pleach build part-*.csv.gz -o big.pleach --header=first --memory 4GiB
       parts of one table; only the first part has a header
   generate | pleach build - --format csv -o big.pleach
+  pleach build reads.fastq.gz --kmers 31 -o kmers.pleach
+      how often each k-mer occurs
   pleach build today.csv -o table.pleach --keep 7
       keeps seven old generations, as table.pleach.g1 and so on
   pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0

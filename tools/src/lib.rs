@@ -15,6 +15,7 @@ mod errors;
 mod failure;
 mod found;
 mod help;
+mod inputs;
 mod interrupt;
 mod keys;
 mod limits;
@@ -26,6 +27,7 @@ mod output;
 mod parse;
 mod progress;
 mod render;
+mod request;
 mod search;
 mod stdout;
 

@@ -14,6 +14,13 @@ use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format, Nulls};
 use std::fmt::Display;
 
+/// Parses the number of bases of a k-mer.
+pub fn kmers(text: &str) -> Result<usize, Message> {
+    let max = pleach_input::KMER_BASES_MAX;
+    let refused = || Message::new(format!("k-mers of {text} bases")).advise(format!("give 1 to {max}"));
+    text.parse().ok().filter(|bases| (1..=max).contains(bases)).ok_or_else(refused)
+}
+
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
 pub fn size(text: &str) -> Result<u64, Message> {
     let refused = || Message::new(format!("invalid size '{text}'")).advise("use 4KiB, 2MiB or 1GiB");

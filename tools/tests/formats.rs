@@ -48,6 +48,7 @@ fn line(row: &FormatRow) -> String {
         Types::Own => "of the columns",
         Types::Shown => "as they are written",
         Types::Required => "given by `--raw`",
+        Types::Kmers => "`dna2:canonical`",
     };
     let yes = |is: bool| if is { "yes" } else { "no" };
     format!(
@@ -74,4 +75,56 @@ fn the_document_has_the_same_table() {
     let found: Vec<&str> =
         text.lines().filter(|line| line.starts_with("| `") && line.contains("`.")).collect();
     assert_eq!(found, lines, "the table of formats in docs/INPUT.md");
+}
+
+#[test]
+fn kmers_are_counted_and_looked_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pleach"))
+            .args(args)
+            .current_dir(folder.path())
+            .output()
+            .expect("runs");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    fs::write(folder.path().join("a.fa"), ">one\nACGNTTT\nAA\n>two\r\nttaaa\r\n>short\nAC\n")
+        .expect("written");
+    fs::write(folder.path().join("b.fq"), "@r\nCGT\n+\n!!!\n").expect("written");
+    let built = run(&["build", "a.fa", "b.fq", "--kmers", "3", "-o", "k.pleach"]);
+    assert_eq!(built.0, Some(0), "{}", built.2);
+    assert!(built.2.contains("3 windows with other letters than A C G T left out"), "{}", built.2);
+    // AAA is TTT, and TTA is TAA.
+    let (_, lines, _) = run(&["range", "k.pleach", "..", ".."]);
+    assert_eq!(lines, "AAA\t2\nACG\t2\nTAA\t4\n");
+    assert_eq!(run(&["get", "k.pleach", "TTT", "cgt"]).1, "TTT\t2\ncgt\t2\n");
+    let more = ["--key-type", "dna2", "--value-type", "none", "-q"];
+    let built = run(&[&["build", "a.fa", "b.fq", "--kmers", "3", "-o", "n.pleach"], &more[..]].concat());
+    assert_eq!(built.0, Some(0), "{}", built.2);
+    assert_eq!(run(&["range", "n.pleach", "..", ".."]).1, "AAA\nACG\nCGT\nTAA\nTTA\nTTT\n");
+    for (args, wanted) in [
+        (&["build", "a.fa", "-o", "x.pleach"][..], "give their length, such as --kmers 31"),
+        (&["build", "a.fa", "-o", "x.pleach", "--kmers", "62"], "give 1 to 61"),
+        (&["build", "a.fa", "-o", "x.pleach", "--kmers", "0"], "give 1 to 61"),
+        (
+            &["build", "a.fa", "-o", "x.pleach", "--kmers", "3", "--value", "n"],
+            "the value of a k-mer is its count",
+        ),
+        (&["build", "t.csv", "-o", "x.pleach", "--kmers", "3"], "CSV has no k-mers"),
+        (&["build", "cut.fq", "-o", "x.pleach", "--kmers", "3"], "cut.fq: line 2, record 1: it ends within"),
+        (&["build", "v.csv", "-o", "x.pleach", "--unique", "sum"], "key 1: choose --value-type u64"),
+        (
+            &["build", "t.csv", "-o", "x.pleach", "--unique", "sum", "--value-type", "f64"],
+            "cannot be summed up",
+        ),
+    ] {
+        fs::write(folder.path().join("t.csv"), "id,v\n1,2\n").expect("written");
+        fs::write(folder.path().join("cut.fq"), "@r\nCGT").expect("written");
+        fs::write(folder.path().join("v.csv"), format!("id,v\n1,{}\n1,1\n", u64::MAX)).expect("written");
+        let (code, _, error) = run(args);
+        assert_ne!(code, Some(0));
+        assert!(error.contains(wanted) && error.lines().count() == 1, "{error}");
+        assert!(!folder.path().join("x.pleach").exists());
+    }
 }

@@ -168,6 +168,7 @@ impl Base {
         Ok(Schema {
             interval: ends.map(|_| Intervals::Disjoint),
             derived: None,
+            unique: None,
             approximate: approximate.map(|found| found.distinct),
             key_type: header.key_type,
             value_type: header.value_type,

@@ -69,6 +69,7 @@ impl Answer<'_> {
             // A selection of disjoint intervals is disjoint.
             interval: self.schema.is_interval.then_some(Intervals::Disjoint),
             derived: None,
+            unique: None,
             approximate: self.schema.approximate,
             key_type: self.schema.key_type,
             value_type,

@@ -1,5 +1,6 @@
 //! The arguments of the relational commands.
 
+use crate::cli::tables::{Sides, Tables};
 use crate::parse::{self, Device};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub struct Out {
 /// Arguments of `select`.
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {
-    /// File to read
+    /// File to read: an index file, or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Condition on key, value, rank and the fields of a record
@@ -74,12 +75,14 @@ pub struct SelectArgs {
     pub limit: Option<u64>,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
 }
 
 /// Arguments of `project`.
 #[derive(Clone, Debug, Args)]
 pub struct ProjectArgs {
-    /// File to read
+    /// File to read: an index file, or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Columns: the new key, then the new values; each is key, value, rank or a field, with [OFF:LEN] for
@@ -88,6 +91,8 @@ pub struct ProjectArgs {
     pub columns: String,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
 }
 
 /// Reduction of the values of a key.
@@ -108,7 +113,7 @@ pub enum Reduction {
 /// Arguments of `reduce`.
 #[derive(Clone, Debug, Args)]
 pub struct ReduceArgs {
-    /// File to read
+    /// File to read: an index file, or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Reduction of the values of each key
@@ -116,12 +121,14 @@ pub struct ReduceArgs {
     pub op: Reduction,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
 }
 
 /// Arguments of `union` and `intersect`.
 #[derive(Clone, Debug, Args)]
 pub struct ManyArgs {
-    /// Files to read, two or more, with keys of one type
+    /// Files to read, two or more, with keys of one type: index files, and tables
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     pub files: Vec<PathBuf>,
     /// Count duplicate keys: the result has max(m, n) tuples of a key for a union, min(m, n) for an
@@ -130,15 +137,17 @@ pub struct ManyArgs {
     pub multiset: bool,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
 }
 
 /// Arguments of `difference`.
 #[derive(Clone, Debug, Args)]
 pub struct DifferenceArgs {
-    /// File whose tuples are kept
+    /// File whose tuples are kept, or a table
     #[arg(value_name = "LEFT")]
     pub left: PathBuf,
-    /// File whose keys are removed
+    /// File whose keys are removed, or a table
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
     /// Count duplicate keys: the result has m - n tuples of a key
@@ -146,6 +155,10 @@ pub struct DifferenceArgs {
     pub multiset: bool,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
+    #[command(flatten)]
+    pub sides: Sides,
 }
 
 /// Tuples in the result of a join.
@@ -179,10 +192,10 @@ pub enum AsOf {
 /// Arguments of `join`.
 #[derive(Clone, Debug, Args)]
 pub struct JoinArgs {
-    /// Left file
+    /// Left file, or a table
     #[arg(value_name = "LEFT")]
     pub left: PathBuf,
-    /// Right file, with keys of the same type
+    /// Right file, or a table, with keys of the same type
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
     /// Tuples in the result
@@ -199,6 +212,10 @@ pub struct JoinArgs {
     pub within: Option<String>,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
+    #[command(flatten)]
+    pub sides: Sides,
 }
 
 /// Value of a pair.
@@ -215,10 +232,10 @@ pub enum Combine {
 /// Arguments of `product`.
 #[derive(Clone, Debug, Args)]
 pub struct ProductArgs {
-    /// Left file
+    /// Left file, or a table
     #[arg(value_name = "LEFT")]
     pub left: PathBuf,
-    /// Right file
+    /// Right file, or a table
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
     /// Value of each tuple in the result
@@ -226,4 +243,8 @@ pub struct ProductArgs {
     pub combine: Combine,
     #[command(flatten)]
     pub out: Out,
+    #[command(flatten)]
+    pub tables: Tables,
+    #[command(flatten)]
+    pub sides: Sides,
 }

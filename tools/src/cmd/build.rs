@@ -9,11 +9,11 @@ use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
 use crate::metrics::{Metrics, Run};
 use crate::output;
-use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::picture::record_text;
 use crate::render::text::{counted, grouped, hex};
+use crate::request::{InputTypes, nulls_text};
 use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
@@ -98,27 +98,12 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
         let message = Message::new("intervals need keys that are numbers").at("--key-type");
         return Err(Failure::usage(message.advise("choose another key type, or leave out --interval")));
     }
-    if derived.is_some() && args.key.as_ref().is_some_and(|list| list.contains(',')) {
-        let message = Message::new("hashes and prefixes are of one column").at("--key-type");
-        return Err(Failure::usage(message.advise("name one with --key")));
-    }
     if has_interval && args.unique.is_some() {
         let message = Message::new("intervals do not overlap, so no key occurs twice").at("--unique");
         return Err(Failure::usage(message.advise("choose --overlap last to let the later row win")));
     }
-    if matches!(args.value_type, Some(ValueTypes::Fields(_)))
-        && !has_interval
-        && !args.value.as_ref().is_some_and(|list| list.contains(','))
-    {
-        let message = Message::new("types of fields without fields").at("--value-type");
-        return Err(Failure::usage(message.advise("name the columns of a record with --value a,b")));
-    }
-    if let Some(refused) = args.key_type.as_ref().and_then(|named| named.alone.as_ref())
-        && !args.key.as_ref().is_some_and(|list| list.contains(','))
-    {
-        return Err(Failure::usage(refused.clone()));
-    }
-    if args.raw.is_some() {
+    types(args).check(args.key.as_deref(), args.value.as_deref(), has_interval)?;
+    if args.raw.is_some() || args.kmers.is_some() {
         return Ok(());
     }
     for path in &args.inputs {
@@ -161,23 +146,10 @@ pub(super) fn input_format(
 }
 
 fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dyn Source>, SourceError> {
-    let (value_type, value_logical, fields) = match &args.value_type {
-        None => (None, None, &[][..]),
-        Some(ValueTypes::One(one)) => (Some(one.kind), one.logical.clone(), &[][..]),
-        Some(ValueTypes::Fields(kinds)) => (None, None, &kinds[..]),
-    };
     let options = InputOptions {
         format: args.format,
         key: args.key.clone(),
         value: args.value.clone(),
-        key_type: args.key_type.as_ref().map(|named| named.of.kind),
-        value_type,
-        field_types: fields.iter().map(|named| named.kind).collect(),
-        key_logical: args.key_type.as_ref().and_then(|named| named.of.logical.clone()),
-        derived: args.key_type.as_ref().and_then(|named| named.derived),
-        part_types: args.key_type.as_ref().map(|named| named.parts.clone()).unwrap_or_default(),
-        value_logical,
-        field_logicals: fields.iter().map(|named| named.logical.clone().unwrap_or_default()).collect(),
         raw_values: global.raw_values,
         raw: args.raw,
         delimiter: args.delimiter,
@@ -185,10 +157,16 @@ fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dy
         header: args.header.map(Into::into).unwrap_or_default(),
         interval: interval(args),
         nulls: args.nulls.clone(),
+        kmers: args.kmers,
         null_counts: counts.clone(),
-        ..InputOptions::default()
+        ..types(args).options()
     };
     pleach_input::open(&args.inputs, &options)
+}
+
+/// Returns the requested types.
+fn types(args: &BuildArgs) -> InputTypes<'_> {
+    InputTypes { key: args.key_type.as_ref(), value: args.value_type.as_ref() }
 }
 
 /// Returns where intervals end, if keys begin some.
@@ -199,19 +177,11 @@ fn interval(args: &BuildArgs) -> Option<Interval> {
     (is_network || end.is_some()).then_some(Interval { end, is_exclusive })
 }
 
-/// Returns how many nulls there were, as the end of a sentence.
-pub(super) fn nulls_text(counts: &NullCounts) -> String {
-    let skipped = Some(counts.skipped()).filter(|&count| count > 0);
-    let filled = Some(counts.filled()).filter(|&count| count > 0);
-    let skipped = skipped.map(|count| format!(", {} with nulls left out", counted(count, "row")));
-    let filled = filled.map(|count| format!(", {} filled in", counted(count, "null")));
-    skipped.into_iter().chain(filled).collect()
-}
-
 /// Adds how many nulls there were to a document.
 pub(super) fn put_nulls(counts: &NullCounts, document: &mut serde_json::Map<String, Value>) {
     document.insert("skipped_rows".to_owned(), json::int(counts.skipped()));
     document.insert("filled_values".to_owned(), json::int(counts.filled()));
+    document.insert("skipped_windows".to_owned(), json::int(counts.windows()));
 }
 
 fn build_options(args: &BuildArgs) -> BuildOptions {

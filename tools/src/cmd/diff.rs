@@ -8,6 +8,7 @@ use crate::any::{Any, order};
 use crate::cli::{DiffArgs, Global, Verify};
 use crate::errors;
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::inputs::{Inputs, Values};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::progress::Progress;
@@ -16,6 +17,7 @@ use crate::render::text::counted;
 use crate::search;
 use crate::stdout::{self, Output};
 use pleach::{Datum, Index, Meta};
+use pleach_builder::BuildOptions;
 use pleach_format::Meaning;
 use std::path::Path;
 
@@ -66,14 +68,18 @@ impl<'a> Side<'a> {
 }
 
 pub fn run(args: &DiffArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let open = |path: &Path| search::open(path, global, Verify::Touched);
-    let (left, right) = (open(&args.left)?, open(&args.right)?);
-    agree(args, &left, &right)?;
-    let records = (search::record(&left, &args.left)?, search::record(&right, &args.right)?);
-    let meant = Meant::of_file(&left, &args.left, global)?;
+    let paths = [(&*args.left, Values::Alike), (&*args.right, Values::Alike)];
+    let inputs = Inputs::new(&paths, &args.tables, Some(&args.sides), global)?;
+    let opened = inputs.open(Verify::Touched, &std::env::temp_dir(), &BuildOptions::default())?;
+    let [left, right] = &opened[..] else {
+        return Err(Failure::new(Code::Failed, Message::new("an input is missing")));
+    };
+    agree(args, left, right)?;
+    let records = (search::record(left, &args.left)?, search::record(right, &args.right)?);
+    let meant = Meant::of_file(left, &args.left, global)?;
     let (mut one, mut two) = (
-        Side::new(Any::new(&left, &args.left, records.0.as_ref(), &meant), left.len())?,
-        Side::new(Any::new(&right, &args.right, records.1.as_ref(), &meant), right.len())?,
+        Side::new(Any::new(left, &args.left, records.0.as_ref(), &meant), left.len())?,
+        Side::new(Any::new(right, &args.right, records.1.as_ref(), &meant), right.len())?,
     );
     let progress = Progress::new(global);
     let mut writer = Writer { args, global, output: Output::new(), counts: Counts::default() };

@@ -1,6 +1,6 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
-use super::build::{input_format, kept_text, nulls_text, put_nulls};
+use super::build::{input_format, kept_text, put_nulls};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
@@ -10,6 +10,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
+use crate::request::nulls_text;
 use crate::stdout;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};

@@ -9,12 +9,13 @@ use crate::cli::relation::{
     AsOf, Combine, DifferenceArgs, How, JoinArgs, ManyArgs, Out, ProductArgs, ProjectArgs, ReduceArgs,
     Reduction, SelectArgs,
 };
+use crate::cli::tables::{Sides, Tables};
 use crate::cli::{Global, Verify};
 use crate::errors::{expression_failure, relation_failure};
 use crate::failure::{Code, ExitStatus, Failure};
+use crate::inputs::{Inputs, Values};
 use crate::message::Message;
 use crate::parse::Device;
-use crate::search;
 use out::{Job, temporary};
 use pleach::Index;
 use pleach_gpu::{Gpu, GpuError, GpuOptions};
@@ -22,7 +23,7 @@ use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
     self as relation, Answer, Distance, Kept, OnGpu, Relation, SetOperation, SetRule, StreamOptions,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Returns the requested GPU. The CPU reads, verifies and writes files, which takes longer than any operator,
 /// so `auto` is the CPU.
@@ -63,19 +64,63 @@ fn with_threads<T: Send>(
     pool.install(run)
 }
 
-fn open(path: &Path, global: &Global) -> Result<Index, Failure> {
-    search::open(path, global, Verify::Header)
+/// A running command, and its inputs.
+fn opened<'a>(
+    name: &'static str,
+    out: &'a Out,
+    (tables, sides): (&'a Tables, Option<&'a Sides>),
+    paths: &[(&'a Path, Values)],
+    global: &'a Global,
+) -> Result<(Job<'a>, Vec<Index>), Failure> {
+    let inputs = Inputs::new(paths, tables, sides, global)?;
+    let job = Job::new(name, out, global, inputs.files()?)?;
+    let indices = inputs.open(Verify::Header, &job.folder(), &job.build_options())?;
+    Ok((job, indices))
+}
+
+/// Does the same for one input.
+fn opened_one<'a>(
+    name: &'static str,
+    out: &'a Out,
+    tables: &'a Tables,
+    path: &'a Path,
+    global: &'a Global,
+) -> Result<(Job<'a>, Index), Failure> {
+    let (job, indices) = opened(name, out, (tables, None), &[(path, Values::Own)], global)?;
+    Ok((job, one(indices)?.0))
+}
+
+/// Does the same for two inputs.
+fn opened_two<'a>(
+    name: &'static str,
+    out: &'a Out,
+    choice: (&'a Tables, &'a Sides),
+    paths: [(&'a Path, Values); 2],
+    global: &'a Global,
+) -> Result<(Job<'a>, [Index; 2]), Failure> {
+    let (job, indices) = opened(name, out, (choice.0, Some(choice.1)), &paths, global)?;
+    let (left, rest) = one(indices)?;
+    Ok((job, [left, one(rest)?.0]))
+}
+
+/// Takes the first of some inputs.
+fn one(mut indices: Vec<Index>) -> Result<(Index, Vec<Index>), Failure> {
+    if indices.is_empty() {
+        return Err(Failure::new(Code::Failed, Message::new("an input is missing")));
+    }
+    let first = indices.remove(0);
+    Ok((first, indices))
 }
 
 pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let index = open(&args.file, global)?;
+        let (job, index) = opened_one("select", &args.out, &args.tables, &args.file, global)?;
         let input = Relation::from_index(&index);
         let mut schema = input.expr_schema().map_err(relation_failure)?;
         schema.is_raw = global.raw_values;
         let condition =
             Predicate::parse(&args.condition, &schema).map_err(|error| expression_failure(&error))?;
-        let job = Job::new("select", &args.out, global, &[&args.file])?.limited(args.limit);
+        let job = job.limited(args.limit);
         job.explain(&condition.explain());
         let answer = relation::select_where(input, &condition, options).map_err(relation_failure)?;
         job.finish(answer)
@@ -84,13 +129,12 @@ pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure>
 
 pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let index = open(&args.file, global)?;
+        let (job, index) = opened_one("project", &args.out, &args.tables, &args.file, global)?;
         let input = Relation::from_index(&index);
         let mut schema = input.expr_schema().map_err(relation_failure)?;
         schema.is_raw = global.raw_values;
         let columns =
             Projection::parse(&args.columns, &schema).map_err(|error| expression_failure(&error))?;
-        let job = Job::new("project", &args.out, global, &[&args.file])?;
         job.explain(&columns.explain());
         let answer = relation::project(input, &columns, options).map_err(relation_failure)?;
         job.finish(answer)
@@ -99,7 +143,7 @@ pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failur
 
 pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let index = open(&args.file, global)?;
+        let (job, index) = opened_one("reduce", &args.out, &args.tables, &args.file, global)?;
         let operation = match args.op {
             Reduction::Sum => relation::Reduction::Sum,
             Reduction::Min => relation::Reduction::Min,
@@ -107,7 +151,6 @@ pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure>
             Reduction::Count => relation::Reduction::Count,
             Reduction::First => relation::Reduction::First,
         };
-        let job = Job::new("reduce", &args.out, global, &[&args.file])?;
         let input = Relation::from_index(&index);
         job.finish(relation::reduce(input, operation, options).map_err(relation_failure)?)
     })
@@ -133,9 +176,12 @@ fn many(
     global: &Global,
 ) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
-        let job = Job::new(name, &args.out, global, &files)?;
-        let indices = files.iter().map(|file| open(file, global)).collect::<Result<Vec<_>, _>>()?;
+        // Values are those of the first input that has a key: an intersection needs no others.
+        let rest = if operation == SetOperation::Union { Values::Alike } else { Values::Unneeded };
+        let values = [if rest == Values::Alike { rest } else { Values::Own }, rest];
+        let each = args.files.iter().enumerate();
+        let paths: Vec<_> = each.map(|(at, path)| (path.as_path(), values[at.min(1)])).collect();
+        let (job, indices) = opened(name, &args.out, (&args.tables, None), &paths, global)?;
         let inputs: Vec<Relation<'_>> = indices.iter().map(Relation::from_index).collect();
         // Inputs that do not fit together are refused before anything is written.
         for right in inputs.iter().skip(1) {
@@ -167,8 +213,9 @@ fn set<'a>(
 
 pub fn difference(args: &DifferenceArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
-        let job = Job::new("difference", &args.out, global, &[&args.left, &args.right])?;
+        let paths = [(&*args.left, Values::Own), (&*args.right, Values::Unneeded)];
+        let choice = (&args.tables, &args.sides);
+        let (job, [left, right]) = opened_two("difference", &args.out, choice, paths, global)?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
         job.finish(set(SetOperation::Difference, args.multiset, left, right, options)?)
     })
@@ -176,7 +223,10 @@ pub fn difference(args: &DifferenceArgs, global: &Global) -> Result<ExitStatus, 
 
 pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
+        let of_right = if matches!(args.how, How::Semi | How::Anti) { Values::Unneeded } else { Values::Own };
+        let paths = [(&*args.left, Values::Own), (&*args.right, of_right)];
+        let choice = (&args.tables, &args.sides);
+        let (job, [left, right]) = opened_two("join", &args.out, choice, paths, global)?;
         let how = match args.how {
             How::Inner => relation::How::Inner,
             How::Left => relation::How::Left,
@@ -192,7 +242,6 @@ pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
         });
         let distance = |text: &Option<String>| text.as_deref().map(Distance::from);
         let (tolerance, within) = (distance(&args.tolerance), distance(&args.within));
-        let job = Job::new("join", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
         let answer = match (asof, &within) {
             (Some(asof), _) => relation::asof(asof, tolerance.as_ref(), how, left, right, options),
@@ -205,13 +254,14 @@ pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 pub fn product(args: &ProductArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
-        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
+        let paths = [(&*args.left, Values::Own), (&*args.right, Values::Own)];
+        let choice = (&args.tables, &args.sides);
+        let (job, [left, right]) = opened_two("product", &args.out, choice, paths, global)?;
         let kept = match args.combine {
             Combine::Pair => Kept::Both,
             Combine::Left => Kept::Left,
             Combine::Right => Kept::Right,
         };
-        let job = Job::new("product", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
         let answer = relation::product(left, right, options).map_err(relation_failure)?;
         job.finish(answer.keep(kept))

@@ -34,7 +34,7 @@ pub struct Job<'a> {
     name: &'static str,
     out: &'a Out,
     global: &'a Global,
-    inputs: Vec<&'a Path>,
+    inputs: Vec<PathBuf>,
     /// Format of the file, if the output is a file.
     format: Option<OutFormat>,
     /// Lines that are printed at most.
@@ -49,7 +49,7 @@ impl<'a> Job<'a> {
         name: &'static str,
         out: &'a Out,
         global: &'a Global,
-        inputs: &[&'a Path],
+        inputs: Vec<PathBuf>,
     ) -> Result<Self, Failure> {
         let format = match (&out.output, out.format) {
             (None, _) => None,
@@ -66,10 +66,10 @@ impl<'a> Job<'a> {
                 let message = message.at(format!("pleach {name}")).advise("leave -o out, or name a file");
                 return Err(Failure::usage(message));
             }
-            output::check(path, &rules(out, format, inputs))?;
+            output::check(path, &rules(out, format, &inputs))?;
         }
         let progress = Progress::new(global).reading_tuples();
-        let (inputs, limit, started) = (inputs.to_vec(), u64::MAX, Instant::now());
+        let (limit, started) = (u64::MAX, Instant::now());
         Ok(Self { name, out, global, inputs, format, limit, progress, started })
     }
 
@@ -85,20 +85,21 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn build_options(&self) -> BuildOptions {
+    /// Returns the options for building files.
+    pub fn build_options(&self) -> BuildOptions {
         let default = BuildOptions::default();
         BuildOptions {
             memory_bytes: self.out.memory.unwrap_or(default.memory_bytes),
             threads: self.out.threads,
             temp_dir: self.out.temp.clone(),
-            inputs: output::inputs(self.inputs.iter().copied()),
+            inputs: output::inputs(self.inputs.iter().map(PathBuf::as_path)),
             force: self.out.force,
             ..default
         }
     }
 
     /// Returns the folder for unnamed files.
-    fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
         let beside =
             beside.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
@@ -211,8 +212,8 @@ fn approximate(schema: &Schema) -> Option<Approximate> {
 }
 
 /// Returns the rules for replacing the output.
-fn rules(out: &Out, format: Option<OutFormat>, inputs: &[&Path]) -> Rules {
-    let inputs = output::inputs(inputs.iter().copied());
+fn rules(out: &Out, format: Option<OutFormat>, inputs: &[PathBuf]) -> Rules {
+    let inputs = output::inputs(inputs.iter().map(PathBuf::as_path));
     match format {
         Some(OutFormat::Pleach) => Rules::index(inputs, out.force),
         _ => Rules::table(inputs, out.force),
