@@ -369,7 +369,8 @@ max use the total order.";
 pub const REDUCE_EXAMPLES: &str = "\
 Examples:
   pleach reduce lines.pleach --op sum -o totals.pleach
-  pleach reduce lines.pleach --op count                  number of tuples of each key";
+  pleach reduce lines.pleach --op count                  number of tuples of each key
+  generate | pleach reduce - --input-format csv --op count          of a table";
 
 pub const UNION: &str = "\
 Writes each key that occurs in any of the files once, with its first value in the first file that \
@@ -379,7 +380,8 @@ frequent. To write all tuples of all files, use compact.";
 pub const UNION_EXAMPLES: &str = "\
 Examples:
   pleach union monday.pleach tuesday.pleach -o both.pleach
-  pleach union a.pleach b.pleach c.pleach -o all.parquet";
+  pleach union a.pleach b.pleach c.pleach -o all.parquet
+  pleach union seen.pleach 'new/*.csv.gz' -o seen.pleach         an index file and tables";
 
 pub const INTERSECT: &str = "\
 Writes each key that occurs in all of the files once, with its first value in the first file. \
@@ -406,11 +408,16 @@ values of a side are records, there is a column left_NAME or right_NAME for each
 
 Left, right and full joins also have a field sides: 1 if the tuple has only a left value, 2 if it \
 has only a right one, 3 for both. A missing value is stored as zeros, and printed as empty or \
-null. Semi and anti joins write the tuples of LEFT unchanged.";
+null. Semi and anti joins write the tuples of LEFT unchanged.
+
+LEFT and RIGHT may be tables, as those of build: files, folders, patterns, and '-' with --input-format. A temporary \
+index of each is built first. Text has the key type of the other input, unless --key-type says another one.";
 
 pub const JOIN_EXAMPLES: &str = "\
 Examples:
   pleach join orders.pleach customers.pleach -o joined.pleach
+  pleach join orders.parquet customers.csv --left-key customer --right-value name --right-value-type utf8
+      tables, of which temporary indexes are built
   pleach join orders.pleach customers.pleach --how left -o joined.parquet
   pleach join orders.pleach customers.pleach --how anti      orders without a customer";
 

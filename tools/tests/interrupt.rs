@@ -30,7 +30,7 @@ enum Wait {
 }
 
 /// All commands that read, by what they read from a pipe. `FILE` is an index, `never` is the pipe.
-const READ_TABLES: [&str; 8] = [
+const READ_TABLES: [&str; 11] = [
     "build never --format csv -o o.pleach",
     "build t.csv never --format csv -o o.pleach",
     "build never t.csv --format csv -o t.pleach",
@@ -39,6 +39,9 @@ const READ_TABLES: [&str; 8] = [
     "build never --raw u64,u64 -o o.pleach",
     "rebuild t.pleach --apply never --format csv",
     "rebuild t.pleach --apply never --format csv --keep 2",
+    "join t.pleach never --input-format csv -o o.csv",
+    "union t.csv never --input-format csv",
+    "diff t.pleach never --input-format csv",
 ];
 const READ_KEYS: [&str; 2] = ["get t.pleach --keys never", "get t.pleach --keys never --json"];
 const READ_INDEXES: [&str; 15] = [
@@ -58,11 +61,12 @@ const READ_INDEXES: [&str; 15] = [
     "product t.pleach never",
     "fsck never --salvage o.pleach",
 ];
-const READ_INPUT: [&str; 6] = [
+const READ_INPUT: [&str; 7] = [
     "build - --format csv -o o.pleach",
     "build t.csv - --format csv -o o.pleach",
     "build /dev/fd/0 --format csv -o t.pleach",
     "rebuild t.pleach --apply - --format csv",
+    "reduce - --input-format csv --op sum",
     "get t.pleach --keys -",
     "get t.pleach --keys /dev/fd/0",
 ];
