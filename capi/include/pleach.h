@@ -909,13 +909,15 @@ pleach_status pleach_field_bytes(const pleach_index *index,
                                  size_t *field_bytes);
 
 /*
- Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),
- `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
- left, right). The answer is a stream of record batches in the order of keys, made on request.
+ Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first,
+ avg), `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product`
+ (both, left, right). The answer is a stream of record batches in the order of keys, made on request.
 
  A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
  right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
  away, for inner, left, semi and anti. The answer has the column `key_right` too.
+
+ Of records, `sum:amount` reduces a field, and several reductions make a record: `sum:amount,avg:price,count`.
 
  With the word `approximate` at the end of its argument, `reduce`, a set operation or a `join` takes files of hashes
  and prefixes, although equal keys may stand for different ones: `inner approximate`.

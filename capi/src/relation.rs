@@ -7,7 +7,7 @@ use crate::options::{Options, pleach_build_options};
 use crate::status::{Result, guard, input, pleach_status};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pleach_batch::relation::{Job, Operation};
-use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
+use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
         "project" => Operation::Project(given),
         "reduce" => {
             let names: Vec<&str> = Reduction::ALL.iter().map(|one| one.name()).collect();
-            let name = argument.as_deref().unwrap_or("sum");
-            Operation::Reduce(Reduction::from_name(name).ok_or_else(|| of(&names))?)
+            let list = Aggregate::list(argument.as_deref().unwrap_or("sum"));
+            Operation::Reduce(list.map_err(|_| of(&names))?)
         }
         "join" => join(&given).ok_or_else(|| {
             let names: Vec<&str> = How::ALL.iter().map(|one| one.name()).collect();
@@ -105,13 +105,15 @@ unsafe fn job(
     }
 }
 
-/// Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first),
-/// `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product` (both,
-/// left, right). The answer is a stream of record batches in the order of keys, made on request.
+/// Runs a relational operator: `select` (a condition), `project` (columns), `reduce` (sum, min, max, count, first,
+/// avg), `union`, `intersect`, `difference` (set, multiset), `join` (inner, left, right, full, semi, anti), `product`
+/// (both, left, right). The answer is a stream of record batches in the order of keys, made on request.
 ///
 /// A `join` has more words if keys need not be equal: `left asof=backward tolerance=5s` joins each left tuple with one
 /// right tuple (backward, forward, nearest) at most so far away, and `within=5s` with all right tuples at most so far
 /// away, for inner, left, semi and anti. The answer has the column `key_right` too.
+///
+/// Of records, `sum:amount` reduces a field, and several reductions make a record: `sum:amount,avg:price,count`.
 ///
 /// With the word `approximate` at the end of its argument, `reduce`, a set operation or a `join` takes files of hashes
 /// and prefixes, although equal keys may stand for different ones: `inner approximate`.

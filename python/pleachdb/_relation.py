@@ -124,11 +124,16 @@ def project(source: Any, columns: str, **options: Unpack[Options]) -> Any:
 
 
 def reduce(source: Any, op: str = "sum", **options: Unpack[Options]) -> Any:
-    """Returns one tuple for each key: the "sum", "min", "max", "count" or "first" of its values.
+    """Returns one tuple for each key: the "sum", "min", "max", "count", "first" or "avg" (mean) of its values.
+
+    Of records, "sum:amount" is the sum of the field `amount`. Several, separated by commas, make a record, as
+    "sum:amount,count". The mean of integers and decimals is the float nearest to the exact mean.
 
     >>> import pleachdb as pl
     >>> pl.reduce({"id": [1, 2, 1], "size": [1, 5, 2]}).to_pydict()
     {'id': [1, 2], 'size': [3, 5]}
+    >>> pl.reduce({"id": [1, 2, 1], "size": [1, 5, 2]}, "avg").to_pydict()
+    {'id': [1, 2], 'size': [1.5, 5.0]}
     """
     return _related("reduce", (source,), options, op=op)
 

@@ -60,6 +60,8 @@ fn relation(error: &RelationError) -> PyErr {
         RelationError::KeyTypes { .. }
         | RelationError::ValueTypes { .. }
         | RelationError::NoReduction { .. }
+        | RelationError::NoField { .. }
+        | RelationError::Reductions { .. }
         | RelationError::NoDistance { .. } => exception("TypesError", error.to_string()),
         RelationError::Damaged { .. } => exception("DamagedError", error.to_string()),
         RelationError::Expression(_)

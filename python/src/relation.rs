@@ -1,13 +1,13 @@
 //! Relational operators on files and on Arrow tables.
 
 use crate::build::Given;
-use crate::errors::batch;
+use crate::errors::{batch, exception};
 use crate::options::Options;
 use crate::table::Table;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pleach_batch::relation::{Job, Operation, in_memory};
-use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
+use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::PyRecordBatchReader;
@@ -42,9 +42,12 @@ fn operation(name: &str, options: &Options<'_, '_>) -> PyResult<Operation> {
         "select" => Operation::Select(options.get("text")?.unwrap_or_default()),
         "project" => Operation::Project(options.get("text")?.unwrap_or_default()),
         "reduce" => {
-            let names = named(&Reduction::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());
-            let name = options.choice("op", &names)?.unwrap_or_default();
-            Operation::Reduce(Reduction::from_name(name).unwrap_or(Reduction::Sum))
+            let text: String = options.get("op")?.unwrap_or_else(|| "sum".to_owned());
+            Operation::Reduce(Aggregate::list(&text).map_err(|name| {
+                let known: Vec<&str> = Reduction::ALL.iter().map(|one| one.name()).collect();
+                let advice = format!("use {}, or sum:FIELD and so on", known.join(", "));
+                exception("InputError", format!("op={text:?} is invalid: there is no {name:?}: {advice}"))
+            })?)
         }
         "join" => {
             let names = named(&How::ALL.iter().map(|one| one.name()).collect::<Vec<_>>());

@@ -148,6 +148,22 @@ pub enum RelationError {
         /// Name of the input.
         input: String,
     },
+    /// A reduction names a field that the values do not have.
+    #[error("no field {field:?}: {input}: its values have {known}")]
+    NoField {
+        /// The name.
+        field: String,
+        /// Name of the input.
+        input: String,
+        /// What there is.
+        known: String,
+    },
+    /// Reductions do not make a record.
+    #[error("cannot make a record of these reductions: {what}: name each of them once")]
+    Reductions {
+        /// Why not.
+        what: String,
+    },
     /// A block of an input does not match its sum, or cannot be read.
     #[error("damaged: {}: section {section}: {source}: restore or rebuild it", path.display())]
     Damaged {

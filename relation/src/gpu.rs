@@ -233,6 +233,7 @@ fn reduce(stream: &Stream, operation: Reduction, value_type: ValueType, chunk: &
         Reduction::Max => operators::Reduction::Max,
         Reduction::Count => operators::Reduction::Count,
         Reduction::First => operators::Reduction::First,
+        Reduction::Avg => return Err(no_words()),
     };
     let values = words(&chunk.values).filter(|_| operation != Reduction::Count);
     let from = relation(stream, &chunk.keys, values)?;
@@ -326,6 +327,7 @@ impl Device for OnGpu {
                     .map(drop)
                     .map_err(|error| format!("the condition {condition}: {error}"))
             }
+            Task::Reduce(Reduction::Avg) => Err("means".to_owned()),
             // The CPU adds them in other blocks than a device, so the sums would differ.
             Task::Reduce(Reduction::Sum) if numbers(left.1) == Numbers::Float => {
                 Err("sums of floats".to_owned())

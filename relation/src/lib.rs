@@ -14,11 +14,11 @@ pub mod stream;
 pub use error::RelationError;
 #[cfg(feature = "gpu")]
 pub use gpu::OnGpu;
-pub use rules::{AsOf, How, Reduction, SetOperation, SetRule};
+pub use rules::{Aggregate, AsOf, How, Reduction, SetOperation, SetRule};
 pub use stream::device::Device;
 pub use stream::{
     Answer, Bitmap, Chunk, Distance, Field, Kept, Predicate, Projection, Relation, Schema, StreamOptions,
-    asof, band, join, product, project, reduce, select, select_where, set,
+    aggregate, asof, band, join, product, project, reduce, select, select_where, set,
 };
 
 /// The program of the README is a test.

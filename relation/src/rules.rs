@@ -45,7 +45,9 @@
 //! A reduction has one tuple for each key. Sums of unsigned integers are u64, of signed ones i64, of floats
 //! f64; a sum that does not fit is an error that names the key. Counts are u64. For floats, min and max use
 //! the total order (-NaN < -inf < ... < inf < NaN). Sums of floats are taken in blocks of a fixed number of
-//! tuples, so that they do not depend on the number of threads.
+//! tuples, so that they do not depend on the number of threads. Means are f64. The mean of integers and decimals
+//! is the float nearest to the exact mean: the sum is held in 128 bits, and the division alone rounds. The mean of
+//! floats is their sum, divided by their number.
 //!
 //! PRODUCT has |left| * |right| tuples, by left rank, then by right rank; its key is the left key.
 
@@ -135,5 +137,55 @@ named! {
         Count = "count",
         /// The first.
         First = "first",
+        /// The mean, as f64.
+        Avg = "avg",
+    }
+}
+
+/// A reduction of the values of a key, or of a field of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregate {
+    /// The reduction.
+    pub operation: Reduction,
+    /// Name of a field of records; `None` for the values.
+    pub field: Option<String>,
+}
+
+impl Aggregate {
+    /// Parses reductions that are separated by commas: `sum`, or `sum:amount,avg:price,count`.
+    ///
+    /// # Errors
+    /// The name that is none of a reduction.
+    ///
+    /// ```
+    /// use pleach_relation::{Aggregate, Reduction};
+    /// let list = Aggregate::list("sum:amount,count").unwrap();
+    /// assert_eq!((list[0].operation, list[0].field.as_deref()), (Reduction::Sum, Some("amount")));
+    /// assert_eq!((list[1].operation, list[1].field.as_deref()), (Reduction::Count, None));
+    /// assert_eq!(Aggregate::list("total:amount"), Err("total".to_owned()));
+    /// ```
+    pub fn list(text: &str) -> Result<Vec<Self>, String> {
+        let one = |text: &str| {
+            let (name, field) =
+                text.split_once(':').map_or((text, None), |(name, field)| (name, Some(field)));
+            let operation = Reduction::from_name(name.trim()).ok_or_else(|| name.trim().to_owned())?;
+            Ok(Self { operation, field: field.map(|field| field.trim().to_owned()) })
+        };
+        text.split(',').map(one).collect()
+    }
+
+    /// Returns the name of its results beside others: `sum_amount`, or `sum`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.field {
+            Some(field) => format!("{}_{field}", self.operation),
+            None => self.operation.to_string(),
+        }
+    }
+}
+
+impl From<Reduction> for Aggregate {
+    fn from(operation: Reduction) -> Self {
+        Self { operation, field: None }
     }
 }

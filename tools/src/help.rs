@@ -364,11 +364,16 @@ Examples:
 pub const REDUCE: &str = "\
 Combines the values of each key into one tuple. Sums of unsigned integers are u64, of signed ones \
 i64, of floats f64; a sum that does not fit is an error that names the key. For floats, min and \
-max use the total order.";
+max use the total order. Means are f64: of integers and decimals the float nearest to the exact \
+mean, of floats their sum divided by their number.
+
+Of records, --op sum:amount or --op sum --field amount reduces a field. Several reductions make a \
+record, with the fields sum_amount, avg_price and so on.";
 
 pub const REDUCE_EXAMPLES: &str = "\
 Examples:
   pleach reduce lines.pleach --op sum -o totals.pleach
+  pleach reduce orders.pleach --op sum:amount,avg:price,count -o customers.parquet
   pleach reduce lines.pleach --op count                  number of tuples of each key
   generate | pleach reduce - --input-format csv --op count          of a table";
 

@@ -349,7 +349,8 @@ fn is_table(path: &Path, tables: &Tables) -> bool {
     (is_told || Format::from_path(path).is_some()) && !is_index(path)
 }
 
-/// Returns true if a regular file begins as a Pleach file. Other files are not opened: a pipe might wait for its writer.
+/// Returns true if a regular file begins as a Pleach file. Other files are not opened: a pipe might wait for its
+/// writer.
 fn is_index(path: &Path) -> bool {
     const MAGIC: &[u8] = &pleach_format::version::MAGIC;
     let mut head = Vec::new();

@@ -12,6 +12,7 @@ use pleach_format::logical::{self, Meaning, with_article};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format, Nulls};
+use pleach_relation::{Aggregate, Reduction};
 use std::fmt::Display;
 
 /// Parses the number of bases of a k-mer.
@@ -19,6 +20,18 @@ pub fn kmers(text: &str) -> Result<usize, Message> {
     let max = pleach_input::KMER_BASES_MAX;
     let refused = || Message::new(format!("k-mers of {text} bases")).advise(format!("give 1 to {max}"));
     text.parse().ok().filter(|bases| (1..=max).contains(bases)).ok_or_else(refused)
+}
+
+/// Parses a reduction: `sum`, or `sum:amount` of a field.
+pub fn aggregate(text: &str) -> Result<Aggregate, Message> {
+    let refused = |name: String| {
+        let known: Vec<&str> = Reduction::ALL.iter().map(|one| one.name()).collect();
+        let meant = pleach_input::similar(&name, known.iter().copied());
+        let meant = meant.map_or(String::new(), |meant| format!("did you mean '{meant}'? "));
+        let message = Message::new(format!("unknown reduction '{name}'"));
+        message.advise(format!("{meant}use one of {}", known.join(" ")))
+    };
+    Aggregate::list(text).map_err(refused)?.into_iter().next().ok_or_else(|| refused(text.to_owned()))
 }
 
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.

@@ -628,3 +628,34 @@ fn orders_of_customers() {
         Some(wanted.as_str())
     );
 }
+
+#[test]
+fn reductions_of_fields_and_means() {
+    let place = Place::new();
+    place.write("t.csv", "id,amount,price,word\n1,5,0.50,b\n2,7,1.25,c\n1,6,0.25,a\n1,2,0.00,d\n");
+    let types = ["--value", "amount,price,word", "--value-type", "u8,decimal(5,2),utf8", "--quiet"];
+    place.run(&[&["build", "t.csv", "-o", "t.pleach"], &types[..]].concat());
+    let wanted = "1\t13\t0.25\t3\tb\n2\t7\t1.25\t1\tc\n";
+    let all = "sum:amount,avg:price,count,first:word";
+    assert_eq!(place.run(&["reduce", "t.pleach", "--op", all]), wanted);
+    assert_eq!(place.run(&[&["reduce", "t.csv", "--op", all], &types[..4]].concat()), wanted);
+    place.run(&["reduce", "t.pleach", "--op", all, "-o", "o.csv", "--quiet"]);
+    let head = "id,sum_amount,avg_price,count,first_word\n";
+    assert_eq!(place.read("o.csv"), format!("{head}{}", wanted.replace('\t', ",")));
+    place.run(&["reduce", "t.pleach", "--op", all, "-o", "o.pleach", "--quiet"]);
+    assert_eq!(place.run(&["range", "o.pleach", "..", ".."]), wanted);
+    let of_field = ["reduce", "t.pleach", "--op", "max,min,count", "--field", "amount"];
+    assert_eq!(place.run(&of_field), "1\t6\t2\t3\n2\t7\t7\t1\n");
+    assert_eq!(place.run(&["reduce", "t.pleach", "--op", "sum", "--field", "price"]), "1\t0.75\n2\t1.25\n");
+    let a = place.build("a", tuples(1, 150));
+    let mut means: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    a.iter().for_each(|(key, value)| means.entry(*key).or_default().push(*value));
+    let mean = |of: &Vec<u64>| of.iter().sum::<u64>() as f64 / of.len() as f64;
+    let wanted: String = means.iter().map(|(key, of)| format!("{key}\t{:?}\n", mean(of))).collect();
+    assert_eq!(place.run(&["reduce", "a.pleach", "--op", "avg"]), wanted);
+    place.refused(&["reduce", "t.pleach", "--op", "sum:no"], 8, &["no field \"no\"", "amount, price, word"]);
+    place.refused(&["reduce", "t.pleach", "--op", "avg:word"], 8, &["cannot compute the avg of utf8"]);
+    place.refused(&["reduce", "t.pleach", "--op", "avg"], 8, &["cannot compute the avg"]);
+    place.refused(&["reduce", "t.pleach", "--op", "mix"], 2, &["unknown reduction 'mix'", "did you mean"]);
+    place.refused(&["reduce", "t.pleach", "--op", "count,count"], 8, &["name each of them once"]);
+}

@@ -119,8 +119,8 @@ impl Job {
                     Projection::parse(columns, &left.expr_schema()?).map_err(|error| refused(&error))?;
                 finish(relation::project(left, &columns, options)?.watched(observer))
             }
-            Operation::Reduce(reduction) => {
-                finish(relation::reduce(left, *reduction, options)?.watched(observer))
+            Operation::Reduce(aggregates) => {
+                finish(relation::aggregate(left, aggregates, options)?.watched(observer))
             }
             Operation::Join(how) => finish(relation::join(*how, left, right, options)?.watched(observer)),
             Operation::AsOf(how, asof, tolerance) => {

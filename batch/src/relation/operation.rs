@@ -1,7 +1,7 @@
 //! Which operator, and how many inputs it has.
 
 use crate::error::{BatchError, Result};
-pub use pleach_relation::{AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
+pub use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 
 /// A relational operator. See [`pleach_relation::rules`] for the tuples of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub enum Operation {
     Select(String),
     /// New tuples: expressions of the key and the value, such as `key, value * 2`.
     Project(String),
-    /// One tuple for each key.
-    Reduce(Reduction),
+    /// One tuple for each key, with the results of these reductions.
+    Reduce(Vec<Aggregate>),
     /// The tuples of several inputs, by keys.
     Set(SetOperation, SetRule),
     /// Pairs of tuples with equal keys.

@@ -111,3 +111,33 @@ pub(super) fn key_at(keys: &Column, at: usize) -> Point {
         Column::None => Point::Word(0),
     }
 }
+
+/// Returns the bytes of an element, of a number in `word`; `None` if there is no column. Words of keys are decoded.
+pub(super) fn bytes_of<'a>(
+    column: &'a Column,
+    at: usize,
+    key_type: Option<KeyType>,
+    word: &'a mut [u8; 8],
+) -> Option<&'a [u8]> {
+    let bytes = match column {
+        Column::None | Column::U128(_) => return None,
+        Column::Bytes(strings) => return Some(strings.get(at)),
+        Column::U32(words) => {
+            let is_signed = key_type == Some(KeyType::I32);
+            let number = if is_signed { i32::decode(words[at]).cast_unsigned() } else { words[at] };
+            *word = u64::from(number).to_le_bytes();
+            4
+        }
+        Column::U64(words) => {
+            let number = match key_type {
+                Some(KeyType::I64) => i64::decode(words[at]).cast_unsigned(),
+                Some(KeyType::F64) => f64::decode(words[at]).to_bits(),
+                Some(KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::I32) | None => words[at],
+                Some(KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8) => words[at],
+            };
+            *word = number.to_le_bytes();
+            8
+        }
+    };
+    Some(&word[..bytes])
+}

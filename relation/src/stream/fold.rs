@@ -16,6 +16,8 @@ pub(super) struct Fold {
     pub(super) operation: Reduction,
     pub(super) key_type: KeyType,
     pub(super) value_type: ValueType,
+    /// Digits after the point of the values, if they are decimals.
+    pub(super) scale: u32,
 }
 
 impl Fold {
@@ -28,6 +30,7 @@ impl Fold {
             (Reduction::Sum, T::U32 | T::U64) => T::U64,
             (Reduction::Sum, T::I32 | T::I64) => T::I64,
             (Reduction::Sum, T::F32 | T::F64) => T::F64,
+            (Reduction::Avg, T::U32 | T::U64 | T::I32 | T::I64 | T::F32 | T::F64) => T::F64,
             (Reduction::Min | Reduction::Max, kind) if !kind.is_bytes() && kind != T::None => kind,
             _ => return None,
         })
@@ -35,15 +38,20 @@ impl Fold {
 
     /// Returns true if results depend on where blocks begin.
     pub(super) fn has_blocks(self) -> bool {
-        self.operation == Reduction::Sum && self.output() == Some(ValueType::F64)
+        self.adds() && matches!(self.value_type, ValueType::F32 | ValueType::F64)
+    }
+
+    /// Returns true if values are added.
+    fn adds(self) -> bool {
+        matches!(self.operation, Reduction::Sum | Reduction::Avg)
     }
 
     /// Returns the result of one value, in 128 bits: sums of integers as 128-bit integers, others unchanged.
     fn single(self, bits: u64) -> u128 {
         match self.operation {
             Reduction::Count => return 1,
-            Reduction::Sum => {}
-            _ => return bits.into(),
+            Reduction::Sum | Reduction::Avg => {}
+            Reduction::Min | Reduction::Max | Reduction::First => return bits.into(),
         }
         match self.value_type {
             ValueType::I32 => i128::from((bits as u32).cast_signed()).cast_unsigned(),
@@ -68,10 +76,10 @@ impl Fold {
         };
         match (self.operation, self.value_type) {
             (Reduction::First, _) => first,
-            (Reduction::Sum, T::F32 | T::F64) => {
+            (Reduction::Sum | Reduction::Avg, T::F32 | T::F64) => {
                 (f64::from_bits(bits) + f64::from_bits(next)).to_bits().into()
             }
-            (Reduction::Count | Reduction::Sum, _) => first.wrapping_add(second),
+            (Reduction::Count | Reduction::Sum | Reduction::Avg, _) => first.wrapping_add(second),
             (Reduction::Min, _) if is_less() => second,
             (Reduction::Max, _) if !is_less() && first != second => second,
             (Reduction::Min | Reduction::Max, _) => first,
@@ -79,7 +87,7 @@ impl Fold {
     }
 
     /// Reduces a chunk that begins with a block to one tuple per key, with results in 128 bits; the first key
-    /// has one tuple for each of its blocks.
+    /// has one tuple for each of its blocks. For a mean these are sums, and `right` has the numbers of values.
     pub(super) fn chunk(self, chunk: &Chunk) -> Chunk {
         let mut rows: Vec<u32> = Vec::new();
         let mut results: Vec<u128> = Vec::new();
@@ -105,7 +113,11 @@ impl Fold {
             self.close(&mut open, &mut results);
         }
         let values = if is_first { take(&chunk.values, &rows) } else { Column::U128(results) };
-        Chunk { keys: take(&chunk.keys, &rows), values, ..Chunk::default() }
+        let ends = rows.iter().skip(1).copied().chain([chunk.len() as u32]);
+        let counts = rows.iter().zip(ends).map(|(&from, to)| u64::from(to - from));
+        let right =
+            if self.operation == Reduction::Avg { Column::U64(counts.collect()) } else { Column::None };
+        Chunk { keys: take(&chunk.keys, &rows), values, right, ..Chunk::default() }
     }
 
     fn close(self, open: &mut Option<u128>, results: &mut [u128]) {
@@ -148,17 +160,39 @@ impl Fold {
         if let (Column::U128(head), Column::U128(results)) = (&mut head.values, &chunk.values) {
             head[0] = results[from..parts].iter().fold(head[0], |head, &block| self.both(head, block));
         }
+        if let (Column::U64(head), Column::U64(counts)) = (&mut head.right, &chunk.right) {
+            head[0] += counts[from..parts].iter().sum::<u64>();
+        }
         for more in [head, part(&chunk, parts..chunk.len())] {
             append(&mut done.keys, &more.keys);
             append(&mut done.values, &more.values);
+            append(&mut done.right, &more.right);
         }
         let last = done.len() - 1;
         (part(&done, 0..last), Some(part(&done, last..last + 1)))
     }
 
+    /// Returns the mean: of integers and decimals the nearest float.
+    fn mean(self, sum: u128, count: u64) -> f64 {
+        match self.value_type {
+            ValueType::F32 | ValueType::F64 => f64::from_bits(sum as u64) / count as f64,
+            ValueType::I32 | ValueType::I64 => {
+                let sum = sum.cast_signed();
+                let mean = quotient(sum.unsigned_abs(), u128::from(count) * 10_u128.pow(self.scale));
+                if sum < 0 { -mean } else { mean }
+            }
+            _ => quotient(sum, u128::from(count) * 10_u128.pow(self.scale)),
+        }
+    }
+
     /// Converts results to the type of the answer.
     pub(super) fn finished(self, chunk: Chunk) -> Result<Chunk, RelationError> {
         let Column::U128(results) = &chunk.values else { return Ok(chunk) };
+        if let Column::U64(counts) = &chunk.right {
+            let means = results.iter().zip(counts).map(|(&sum, &count)| self.mean(sum, count).to_bits());
+            let values = Column::U64(means.collect());
+            return Ok(Chunk { values, right: Column::None, ..chunk });
+        }
         let output = self.output();
         let is_signed = self.operation == Reduction::Sum && output == Some(ValueType::I64);
         let fits = |result: u128| {
@@ -183,6 +217,21 @@ impl Fold {
     }
 }
 
+/// Divides whole numbers, the second of them at least 1 and below 2^127; returns the nearest float.
+fn quotient(number: u128, divisor: u128) -> f64 {
+    let (mut whole, mut rest, mut places) = (number / divisor, number % divisor, 0);
+    // More bits than a float has; what is left of them decides ties.
+    while rest > 0 && whole < 1 << 62 {
+        rest *= 2;
+        whole = whole << 1 | u128::from(rest >= divisor);
+        if rest >= divisor {
+            rest -= divisor;
+        }
+        places += 1;
+    }
+    (whole | u128::from(rest > 0)) as f64 * f64::powi(2.0, -places)
+}
+
 fn is_equal(keys: &Column, one: usize, other: usize) -> bool {
     match keys {
         Column::Bytes(strings) => strings.get(one) == strings.get(other),
@@ -202,5 +251,36 @@ fn bits_at(values: &Column, at: usize) -> u64 {
 }
 
 fn part(chunk: &Chunk, range: Range<usize>) -> Chunk {
-    Chunk { keys: slice(&chunk.keys, range.clone()), values: slice(&chunk.values, range), ..Chunk::default() }
+    Chunk {
+        keys: slice(&chunk.keys, range.clone()),
+        values: slice(&chunk.values, range.clone()),
+        right: slice(&chunk.right, range),
+        ..Chunk::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_the_nearest_floats() {
+        // Small ones are exact in floats, so that the division of floats rounds once.
+        for number in (0..3000_u128).chain([1 << 52, (1 << 53) - 1]) {
+            for divisor in [1_u128, 2, 3, 7, 10, 1000, 999_983, (1 << 53) - 1] {
+                assert_eq!(quotient(number, divisor), number as f64 / divisor as f64, "{number} / {divisor}");
+            }
+        }
+        // What has more digits, beside texts of decimals, which are parsed exactly.
+        for number in [u128::from(u64::MAX), u128::MAX >> 1, 123_456_789_012_345_678_901_234_567_890] {
+            for zeros in [0, 1, 9, 18, 36] {
+                let wanted: f64 = format!("{number}e-{zeros}").parse().unwrap();
+                assert_eq!(quotient(number, 10_u128.pow(zeros)), wanted, "{number} / 10^{zeros}");
+            }
+        }
+        let tie = (1_u128 << 53) + 1;
+        assert_eq!(quotient(tie, 1), (1_u64 << 53) as f64);
+        assert_eq!(quotient(tie * 3 + 1, 3), (tie + 1) as f64);
+        assert_eq!(quotient(tie * 3 - 1, 3), (tie - 1) as f64);
+    }
 }

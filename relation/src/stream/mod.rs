@@ -8,6 +8,7 @@
 //! two.rs      operators of two inputs              near/       as-of and band joins
 //! rows.rs     operators of one input                  fold.rs     reductions, chunk by chunk
 //! answer.rs   chunks on request                       chunk.rs    a chunk, and the types of its columns
+//! folds.rs    several reductions at a time
 //! columns.rs  elements of columns                     options.rs  sizes of pieces
 //! device.rs   pieces that another device answers      expressions.rs  conditions and columns as texts
 //! target.rs   an answer becomes an index file
@@ -23,6 +24,7 @@ mod cut;
 pub mod device;
 mod expressions;
 mod fold;
+mod folds;
 mod input;
 mod matched;
 mod near;
@@ -40,7 +42,7 @@ pub use chunk::{Chunk, Field, Schema};
 pub use input::Relation;
 pub use near::{Distance, asof, band};
 pub use options::StreamOptions;
-pub use rows::{Bitmap, Predicate, Projection, project, reduce, select, select_where};
+pub use rows::{Bitmap, Predicate, Projection, aggregate, project, reduce, select, select_where};
 pub use two::{join, product, set};
 
 #[cfg(feature = "gpu")]

@@ -9,14 +9,13 @@ use super::answer::{Answer, Produced, Producer, Wanted, next_pieces};
 use super::chunk::{Chunk, Schema};
 use super::columns::take;
 use super::device::{Device, Task, answered_by, checked};
-use super::fold::Fold;
+use super::folds::Folds;
 use super::input::Relation;
 use super::options::StreamOptions;
 use crate::error::RelationError;
 use crate::expr;
 use crate::memory::BLOCK_TUPLES;
-use crate::rules::Reduction;
-use pleach_format::{Logical, Meaning, Record};
+use crate::rules::{Aggregate, Reduction};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -106,7 +105,33 @@ pub trait Projection: Sync {
 }
 
 /// Makes a chunk of the result from a chunk of the input.
-type Work<'a> = dyn Fn(Chunk) -> Result<Chunk, RelationError> + Send + Sync + 'a;
+type Map<'a> = dyn Fn(Chunk) -> Result<Chunk, RelationError> + Send + Sync + 'a;
+
+/// What becomes of chunks.
+enum Work<'a> {
+    Map(Box<Map<'a>>),
+    /// Results of reductions, and which make those of a chunk: a key may continue in the next one.
+    Fold(Folds, Box<Reduce<'a>>),
+}
+
+/// Makes the results of each reduction from a chunk of the input.
+type Reduce<'a> = dyn Fn(&Folds, Chunk) -> Result<Vec<Chunk>, RelationError> + Send + Sync + 'a;
+
+impl Work<'_> {
+    fn has_blocks(&self) -> bool {
+        match self {
+            Self::Map(_) => false,
+            Self::Fold(folds, _) => folds.has_blocks(),
+        }
+    }
+
+    fn of(&self, chunk: Chunk) -> Result<Vec<Chunk>, RelationError> {
+        match self {
+            Self::Map(map) => Ok(vec![map(chunk)?]),
+            Self::Fold(folds, reduce) => reduce(folds, chunk),
+        }
+    }
+}
 
 /// A running operator of one input.
 struct One<'a> {
@@ -117,10 +142,9 @@ struct One<'a> {
     tuples: u64,
     /// Bytes of strings per chunk.
     bytes: u64,
-    work: Box<Work<'a>>,
-    /// For a reduction, combines a key that continues in the next chunk.
-    fold: Option<Fold>,
-    carried: Option<Chunk>,
+    work: Work<'a>,
+    /// The last key of reductions, which may continue in the next chunk.
+    carried: Option<Vec<Chunk>>,
 }
 
 impl One<'_> {
@@ -129,7 +153,7 @@ impl One<'_> {
         let from = front.start;
         let most = front.end.min(from.saturating_add(self.tuples));
         let mut to = self.input.within(from..most, self.bytes)?;
-        if to < most && self.fold.is_some_and(Fold::has_blocks) {
+        if to < most && self.work.has_blocks() {
             let blocks = ((to - from) / BLOCK_TUPLES as u64).max(1);
             to = most.min(from + blocks * BLOCK_TUPLES as u64);
         }
@@ -146,27 +170,27 @@ impl Producer for One<'_> {
     fn next(&mut self, _: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
         let ranges = next_pieces(|| self.range())?;
         let this = &*self;
-        let chunks: Vec<Result<Chunk, RelationError>> = ranges
+        let chunks: Vec<Result<Vec<Chunk>, RelationError>> = ranges
             .par_iter()
             .map(|range| {
                 let (keys, values) = this.input.read(range.clone(), true)?;
-                (this.work)(Chunk { keys, values, first_rank: range.start, ..Chunk::default() })
+                this.work.of(Chunk { keys, values, first_rank: range.start, ..Chunk::default() })
             })
             .collect();
-        let Some(fold) = self.fold else {
-            let produced: Vec<Produced> =
-                chunks.into_iter().map(|chunk| chunk.map(Produced::Chunk)).collect::<Result<_, _>>()?;
+        let chunks: Vec<Vec<Chunk>> = chunks.into_iter().collect::<Result<_, _>>()?;
+        let Work::Fold(folds, _) = &self.work else {
+            let produced: Vec<Produced> = chunks.into_iter().flatten().map(Produced::Chunk).collect();
             return Ok((!produced.is_empty()).then_some(produced));
         };
         if chunks.is_empty() {
-            let last = self.carried.take().map(|chunk| fold.finished(chunk)).transpose()?;
+            let last = self.carried.take().map(|chunks| folds.finished(chunks)).transpose()?;
             return Ok(last.map(|chunk| vec![Produced::Chunk(chunk)]));
         }
         let mut produced = Vec::with_capacity(chunks.len());
-        for chunk in chunks {
-            let (whole, carried) = fold.carry(self.carried.take(), chunk?);
+        for chunks in chunks {
+            let (whole, carried) = folds.carry(self.carried.take(), chunks);
             self.carried = carried;
-            produced.push(Produced::Chunk(fold.finished(whole)?));
+            produced.push(Produced::Chunk(folds.finished(whole)?));
         }
         Ok(Some(produced))
     }
@@ -181,16 +205,15 @@ fn one<'a>(
     schema: Schema,
     plan: &str,
     (options, device): (StreamOptions<'a>, Option<&'a dyn Device>),
-    work: Box<Work<'a>>,
-    fold: Option<Fold>,
+    work: Work<'a>,
 ) -> Answer<'a> {
     let ranges: VecDeque<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     let total = ranges.iter().map(|range| range.end - range.start).sum();
     let (tuples, bytes) = (options.tuples(device), options.piece_bytes as u64);
-    let is_folded = fold.is_some_and(Fold::has_blocks) && device.is_none();
+    let is_folded = work.has_blocks() && device.is_none();
     let tuples = if is_folded { tuples.div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES } else { tuples } as u64;
     let plan = format!("{plan}: {total} tuples in pieces of {tuples}{}", answered_by(device));
-    let producer = Box::new(One { input, ranges, done: 0, tuples, bytes, work, fold, carried: None });
+    let producer = Box::new(One { input, ranges, done: 0, tuples, bytes, work, carried: None });
     Answer::new(schema, producer, plan, (total, tuples))
 }
 
@@ -212,7 +235,7 @@ pub fn select<'a>(
         predicate.evaluate(&chunk, &mut keep)?;
         Ok(keep.kept(&chunk))
     };
-    Ok(one((input, whole(&input)), input.schema()?, "select", (options, None), Box::new(work), None))
+    Ok(one((input, whole(&input)), input.schema()?, "select", (options, None), Work::Map(Box::new(work))))
 }
 
 /// Refuses devices for an operation that none can do.
@@ -261,7 +284,7 @@ pub fn select_where<'a>(
         condition.evaluate_into(&chunk, &mut keep)?;
         Ok(keep.kept(&chunk))
     };
-    Ok(one((input, ranges), schema, "select", (options, device), Box::new(work), None))
+    Ok(one((input, ranges), schema, "select", (options, device), Work::Map(Box::new(work))))
 }
 
 /// Replaces keys and values. If the new keys are out of order, [`Schema::is_sorted`] is false, and writing an
@@ -289,58 +312,50 @@ pub fn project<'a>(
         projection.map(&chunk)
     };
     let device = device.map(|device| device.0);
-    Ok(one((input, whole(&input)), schema, "project", (options, device), Box::new(work), None))
+    Ok(one((input, whole(&input)), schema, "project", (options, device), Work::Map(Box::new(work))))
 }
 
-/// Reduces the input to one tuple per key.
+/// Reduces the input to one tuple per key: [`aggregate`] of one reduction of whole values.
 ///
 /// # Errors
-/// [`RelationError::NoReduction`] if the reduction is not defined for the values, [`RelationError::Damaged`],
-/// [`RelationError::NoDevice`]; sums that do not fit end the answer with [`RelationError::Overflow`].
+/// Those of [`aggregate`].
 pub fn reduce<'a>(
     input: Relation<'a>,
     operation: Reduction,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
-    let mut schema = Schema { is_interval: false, ..input.exact_schema(&options)? };
-    let record = Record::of(input.value_type(), &schema.values.logical);
-    let is_any = matches!(operation, Reduction::Count | Reduction::First);
-    let meaning = Meaning::new(input.value_type(), &schema.values.logical);
-    let adds = match (operation, &meaning.logical) {
-        (Reduction::Sum, logical) => {
-            matches!(
-                logical,
-                Logical::Plain | Logical::Decimal { .. } | Logical::Duration(_) | Logical::Unknown(_)
-            )
-        }
-        _ => true,
+    aggregate(input, &[operation.into()], options)
+}
+
+/// Reduces the input to one tuple per key. The value is the result of the reduction, or a record of several: their
+/// fields are named by [`Aggregate::name`].
+///
+/// # Errors
+/// [`RelationError::NoReduction`] if a reduction is not defined for the values, [`RelationError::NoField`],
+/// [`RelationError::Reductions`], [`RelationError::Damaged`], [`RelationError::NoDevice`]; sums that do not fit end the
+/// answer with [`RelationError::Overflow`].
+pub fn aggregate<'a>(
+    input: Relation<'a>,
+    aggregates: &[Aggregate],
+    options: StreamOptions<'a>,
+) -> Result<Answer<'a>, RelationError> {
+    let schema = Schema { is_interval: false, ..input.exact_schema(&options)? };
+    let (folds, schema) = Folds::new(aggregates, &input, schema)?;
+    let alone = folds.alone().map(|fold| (fold, Task::Reduce(fold.operation)));
+    let types = input.types();
+    let device = match alone {
+        Some((_, task)) => checked(options.device, task, types, None)?,
+        None => only_here(options, "reductions of fields").map(|()| None)?,
     };
-    let Some(output) = fold.output().filter(|_| is_any || record.is_none()).filter(|_| adds) else {
-        return Err(RelationError::NoReduction {
-            operation: operation.name(),
-            value_type: meaning.to_string(),
-            input: input.name(),
-        });
-    };
-    if operation == Reduction::Count || output != schema.values.value_type {
-        schema.values.logical = String::new();
-    }
-    if let (Reduction::Sum, Logical::Decimal { scale, .. }) = (operation, meaning.logical) {
-        // A sum uses all digits of the type.
-        schema.values.logical = Logical::Decimal { bits: 128, precision: 38, scale }.meta();
-    }
-    schema.values.value_type = output;
-    let (types, task) = (input.types(), Task::Reduce(operation));
-    let device = checked(options.device, task, types, None)?;
-    let work = move |chunk: Chunk| {
-        if let Some(device) = device
+    let work = move |folds: &Folds, chunk: Chunk| {
+        if let (Some(device), Some((fold, task))) = (device, alone)
             && let Some(answer) = device.one(task, types, &chunk)?
         {
-            return Ok(fold.widened(answer));
+            return Ok(vec![fold.widened(answer)]);
         }
-        Ok(fold.chunk(&chunk))
+        folds.chunks(&chunk)
     };
-    let options = (options, device);
-    Ok(one((input, whole(&input)), schema, operation.name(), options, Box::new(work), Some(fold)))
+    let names: Vec<String> = aggregates.iter().map(Aggregate::name).collect();
+    let work = Work::Fold(folds, Box::new(work));
+    Ok(one((input, whole(&input)), schema, &names.join(","), (options, device), work))
 }

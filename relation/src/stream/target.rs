@@ -5,6 +5,7 @@
 
 use super::answer::Answer;
 use super::chunk::{Chunk, Field, Schema};
+use super::columns::bytes_of;
 use crate::error::RelationError;
 use pleach::{Key as _, KeyType, ValueType};
 use pleach_builder::source::{Intervals, Schema as FileSchema, Source, SourceError};
@@ -241,36 +242,6 @@ fn pack_texts(schema: &Schema, joined: &Record, chunk: &Chunk, out: &mut Strings
         joined.pack(&values, &mut record);
         out.push(&record);
     }
-}
-
-/// Returns the bytes of an element, of a number in `word`; `None` if there is no column. Words of keys are decoded.
-fn bytes_of<'a>(
-    column: &'a Column,
-    at: usize,
-    key_type: Option<KeyType>,
-    word: &'a mut [u8; 8],
-) -> Option<&'a [u8]> {
-    let bytes = match column {
-        Column::None | Column::U128(_) => return None,
-        Column::Bytes(strings) => return Some(strings.get(at)),
-        Column::U32(words) => {
-            let is_signed = key_type == Some(KeyType::I32);
-            let number = if is_signed { i32::decode(words[at]).cast_unsigned() } else { words[at] };
-            *word = u64::from(number).to_le_bytes();
-            4
-        }
-        Column::U64(words) => {
-            let number = match key_type {
-                Some(KeyType::I64) => i64::decode(words[at]).cast_unsigned(),
-                Some(KeyType::F64) => f64::decode(words[at]).to_bits(),
-                Some(KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::I32) | None => words[at],
-                Some(KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8) => words[at],
-            };
-            *word = number.to_le_bytes();
-            8
-        }
-    };
-    Some(&word[..bytes])
 }
 
 /// An answer as a source of tuples.

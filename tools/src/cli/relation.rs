@@ -3,6 +3,7 @@
 use crate::cli::tables::{Sides, Tables};
 use crate::parse::{self, Device};
 use clap::{Args, ValueEnum};
+use pleach_relation::Aggregate;
 use std::path::PathBuf;
 
 /// Format of a result.
@@ -95,30 +96,19 @@ pub struct ProjectArgs {
     pub tables: Tables,
 }
 
-/// Reduction of the values of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reduction {
-    /// The sum, in 64 bits; a sum that does not fit is an error
-    Sum,
-    /// The smallest value
-    Min,
-    /// The largest value
-    Max,
-    /// The number of values
-    Count,
-    /// The first value
-    First,
-}
-
 /// Arguments of `reduce`.
 #[derive(Clone, Debug, Args)]
 pub struct ReduceArgs {
     /// File to read: an index file, or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Reduction of the values of each key
-    #[arg(long, value_name = "OP")]
-    pub op: Reduction,
+    /// Reductions of the values of each key: sum, min, max, count (of values), first, avg (the mean); or of a field, as
+    /// sum:amount. Several make a record: sum:amount,avg:price,count
+    #[arg(long, value_name = "OP[:FIELD],...", required = true, value_delimiter = ',', value_parser = parse::aggregate)]
+    pub op: Vec<Aggregate>,
+    /// Field of each OP that names none; count needs none
+    #[arg(long, value_name = "FIELD")]
+    pub field: Option<String>,
     #[command(flatten)]
     pub out: Out,
     #[command(flatten)]

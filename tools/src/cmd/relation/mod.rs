@@ -7,7 +7,7 @@ mod out;
 
 use crate::cli::relation::{
     AsOf, Combine, DifferenceArgs, How, JoinArgs, ManyArgs, Out, ProductArgs, ProjectArgs, ReduceArgs,
-    Reduction, SelectArgs,
+    SelectArgs,
 };
 use crate::cli::tables::{Sides, Tables};
 use crate::cli::{Global, Verify};
@@ -21,7 +21,8 @@ use pleach::Index;
 use pleach_gpu::{Gpu, GpuError, GpuOptions};
 use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    self as relation, Answer, Distance, Kept, OnGpu, Relation, SetOperation, SetRule, StreamOptions,
+    self as relation, Aggregate, Answer, Distance, Kept, OnGpu, Relation, SetOperation, SetRule,
+    StreamOptions,
 };
 use std::path::Path;
 
@@ -144,15 +145,12 @@ pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failur
 pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure> {
     with_threads(&args.out, |options| {
         let (job, index) = opened_one("reduce", &args.out, &args.tables, &args.file, global)?;
-        let operation = match args.op {
-            Reduction::Sum => relation::Reduction::Sum,
-            Reduction::Min => relation::Reduction::Min,
-            Reduction::Max => relation::Reduction::Max,
-            Reduction::Count => relation::Reduction::Count,
-            Reduction::First => relation::Reduction::First,
-        };
+        let mut aggregates = args.op.clone();
+        let is_open =
+            |one: &&mut Aggregate| one.field.is_none() && one.operation != relation::Reduction::Count;
+        aggregates.iter_mut().filter(is_open).for_each(|one| one.field.clone_from(&args.field));
         let input = Relation::from_index(&index);
-        job.finish(relation::reduce(input, operation, options).map_err(relation_failure)?)
+        job.finish(relation::aggregate(input, &aggregates, options).map_err(relation_failure)?)
     })
 }
 
