@@ -677,10 +677,10 @@ pub struct ExportArgs {
     /// File to export
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Table to write: .csv .tsv .parquet .arrow; '-' is standard output (CSV unless --format)
+    /// Table to write: .csv .tsv .parquet .arrow .arrows (a stream); '-' is standard output (CSV unless --format)
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of OUT: csv tsv parquet arrow [default: by its extension]
+    /// Format of OUT: csv tsv parquet arrow (in a pipe the stream format) [default: by its extension]
     #[arg(long, value_name = "F", value_parser = parse::format(), hide_possible_values = true)]
     pub format: Option<Format>,
     /// Replace OUT even if it is a Pleach file, but never FILE

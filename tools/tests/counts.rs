@@ -109,12 +109,24 @@ fn operators_count_and_select_stops() {
     }
     let told = place.json(&["intersect", "a.pleach", "b.pleach", "--count"], 0);
     assert_eq!(told, serde_json::json!({"schema": "pleach.intersect-count.v1", "count": "3"}));
-    let limited = |limit| place.run(&["select", "a.pleach", "--where", "key > 1", "--limit", limit], 0);
+    let limited = |limit: &str| place.run(&["select", "a.pleach", "--where", "key > 1", "--limit", limit], 0);
     assert_eq!(limited("0"), "");
     assert_eq!(limited("2"), "2\t20\n2\t21\n");
     assert_eq!(limited("99"), "2\t20\n2\t21\n3\t30\n9\t90\n");
+    for limit in [0, 1, 2, 99] {
+        let limit = limit.to_string();
+        let lines = limited(&limit);
+        let select = ["select", "a.pleach", "--where", "key > 1", "--limit", &limit, "-q", "-o"];
+        place.run(&[&select[..], &["l.pleach"]].concat(), 0);
+        assert_eq!(place.run(&["range", "l.pleach", "..", ".."], 0), lines);
+        let table = place.run(&[&select[..], &["-"]].concat(), 0);
+        assert_eq!(
+            table.lines().skip(1).map(|line| line.replace(',', "\t") + "\n").collect::<String>(),
+            lines
+        );
+    }
     for args in [
-        &["select", "a.pleach", "--where", "true", "--limit", "2", "-o", "x.csv"][..],
+        &["select", "a.pleach", "--where", "true", "--limit", "2", "--count"][..],
         &["union", "a.pleach", "b.pleach", "--count", "-o", "x.csv"],
         &["get", "a.pleach", "1", "--count", "--exists"],
         &["get", "a.pleach", "1", "--exists", "--rank"],

@@ -233,3 +233,47 @@ fn nothing_is_left_of_a_failure() {
         }
     }
 }
+
+#[test]
+fn pipes_get_streams_of_arrow_and_files_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let rows: String = (0..200_000).map(|key| format!("{key},{}\n", key * 3)).collect();
+    fs::write(folder.join("t.csv"), format!("id,v\n{rows}")).expect("written");
+    let shell = |script: &str| {
+        let script = script.replace("PLEACH ", &format!("'{}' -q ", env!("CARGO_BIN_EXE_pleach")));
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("set -o pipefail; {script}")]).current_dir(folder);
+        let output = command.output().expect("runs");
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    shell("PLEACH build t.csv -o t.pleach");
+    let wanted = shell("PLEACH range t.pleach .. ..");
+    let starts = |bytes: &[u8]| bytes.starts_with(b"ARROW1");
+    for make in ["export t.pleach", "select t.pleach --where true", "join t.pleach t.pleach --how semi"] {
+        let piped = shell(&format!("PLEACH {make} -o - --format arrow"));
+        assert!(!starts(&piped) && piped.starts_with(&[0xff; 4]), "a stream: {make}");
+        shell(&format!("PLEACH {make} -o t.arrow; PLEACH {make} -o t.arrows"));
+        assert!(starts(&fs::read(folder.join("t.arrow")).expect("read")), "a file: {make}");
+        assert_eq!(fs::read(folder.join("t.arrows")).expect("read"), piped, "{make}");
+        let fifo = format!("mkfifo p; PLEACH {make} -o p --format arrow & cat p; wait $!; rm p");
+        assert_eq!(shell(&fifo), piped, "{make}");
+        for read in ["cat t.arrow", "cat t.arrows", &format!("PLEACH {make} -o - --format arrow")] {
+            shell(&format!("{read} | PLEACH build - --format arrow -o back.pleach"));
+            assert_eq!(shell("PLEACH range back.pleach .. .."), wanted, "{make} {read}");
+        }
+        // A table may go on to the next command.
+        let more = "PLEACH reduce - --input-format arrow --op first";
+        assert_eq!(shell(&format!("PLEACH {make} -o - --format arrow | {more}")), wanted);
+    }
+    let csv = shell("PLEACH select t.pleach --where 'key < 2' -o -");
+    assert_eq!(csv, b"id,v\n0,0\n1,3\n");
+    let refused = Command::new(env!("CARGO_BIN_EXE_pleach"))
+        .args(["select", "t.pleach", "--where", "true", "-o", "-", "--format", "pleach"])
+        .current_dir(folder)
+        .output()
+        .expect("runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot be written to standard output"));
+}

@@ -363,7 +363,7 @@ fn what_was_meant_is_asked() {
         ),
         (
             "build t.csv -o o --unique frist",
-            "unknown value 'frist': --unique <WHICH>: did you mean 'first'? use one of error, first, last",
+            "unknown value 'frist': --unique <WHICH>: did you mean 'first'? use one of error, first, last, sum",
         ),
         ("nothing-like-it", "unrecognized subcommand 'nothing-like-it': pleach: see `pleach --help`"),
     ] {

@@ -1,7 +1,7 @@
 //! Which operator, and how many inputs it has.
 
 use crate::error::{BatchError, Result};
-pub use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
+pub use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, SetOperation, SetRule};
 
 /// A relational operator. See [`pleach_relation::rules`] for the tuples of each.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The answer of an operator: chunks on request, in order.
 
 use super::chunk::{Chunk, Schema};
-use super::columns::append;
+use super::columns::{append, slice};
 use super::pairs::{Positions, Runs};
 use crate::error::RelationError;
 use pleach_builder::{Column, Observer, Phase, Silent};
@@ -73,6 +73,8 @@ pub struct Answer<'a> {
     ready: VecDeque<Produced>,
     /// Values of a join or a product that are kept.
     kept: Kept,
+    /// Tuples that are yet to be returned, at most.
+    left: u64,
     observer: &'a dyn Observer,
 }
 
@@ -97,7 +99,8 @@ impl<'a> Answer<'a> {
         (total, piece_tuples): (u64, u64),
     ) -> Self {
         let (ready, kept) = (VecDeque::new(), Kept::Both);
-        Self { schema, producer, plan, total, piece_tuples, ready, kept, observer: &Silent }
+        let left = u64::MAX;
+        Self { schema, producer, plan, total, piece_tuples, ready, kept, left, observer: &Silent }
     }
 
     /// Returns the number of input tuples that were read, and of those that will be read in all.
@@ -118,6 +121,13 @@ impl<'a> Answer<'a> {
                 self.schema.values = right;
             }
         }
+        self
+    }
+
+    /// Returns the first tuples only. What comes after them is not read, and so not verified.
+    #[must_use]
+    pub fn limited(mut self, tuples: u64) -> Self {
+        self.left = self.left.min(tuples);
         self
     }
 
@@ -159,7 +169,7 @@ impl<'a> Answer<'a> {
     /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: chunks that
     /// were returned before are then invalid.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
-        while self.fill(Wanted::Tuples(self.kept))? {
+        while self.left > 0 && self.fill(Wanted::Tuples(self.kept))? {
             let mut chunk = match self.ready.pop_front() {
                 Some(Produced::Chunk(chunk)) => chunk,
                 Some(Produced::Positions(mut positions)) => {
@@ -183,6 +193,10 @@ impl<'a> Answer<'a> {
                     chunk.values = right;
                 }
             }
+            if chunk.len() as u64 > self.left {
+                chunk = first(&chunk, self.left as usize);
+            }
+            self.left -= chunk.len() as u64;
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
@@ -207,7 +221,7 @@ impl<'a> Answer<'a> {
     /// # Errors
     /// The errors of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
     pub fn count(mut self) -> Result<u64, RelationError> {
-        let tuples = self.counted()?;
+        let tuples = self.counted()?.min(self.left.into());
         match u64::try_from(tuples) {
             Ok(count) if tuples <= TUPLES_MAX => Ok(count),
             _ => Err(RelationError::TooLarge { what: "the answer", tuples, limit: TUPLES_MAX }),
@@ -268,6 +282,19 @@ impl<'a> Answer<'a> {
             all.sides.extend_from_slice(&chunk.sides);
         }
         Ok(all)
+    }
+}
+
+/// Returns the first tuples of a chunk, which has more.
+fn first(chunk: &Chunk, tuples: usize) -> Chunk {
+    let of = |column: &Column| slice(column, 0..tuples);
+    Chunk {
+        keys: of(&chunk.keys),
+        values: of(&chunk.values),
+        right: of(&chunk.right),
+        right_keys: of(&chunk.right_keys),
+        sides: chunk.sides.iter().copied().take(tuples).collect(),
+        first_rank: chunk.first_rank,
     }
 }
 

@@ -17,15 +17,15 @@ pub enum OutFormat {
     Tsv,
     /// Apache Parquet
     Parquet,
-    /// Apache Arrow IPC file
+    /// Apache Arrow IPC: a file, and in a pipe or with the extension .arrows a stream
     Arrow,
 }
 
 /// Destination of a result, and the resources for it.
 #[derive(Clone, Debug, Args)]
 pub struct Out {
-    /// File to write: .pleach .csv .tsv .parquet .arrow; it is published complete or not at all [default:
-    /// lines on standard output]
+    /// File to write: .pleach .csv .tsv .parquet .arrow .arrows; it is published complete or not at all; '-' is a table
+    /// on standard output (CSV unless --format) [default: lines on standard output]
     #[arg(long, short, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Format of OUT: pleach csv tsv parquet arrow [default: by its extension]
@@ -71,8 +71,8 @@ pub struct SelectArgs {
     /// Condition on key, value, rank and the fields of a record
     #[arg(long = "where", value_name = "EXPR", allow_hyphen_values = true)]
     pub condition: String,
-    /// Stop after N lines
-    #[arg(long, value_name = "N", conflicts_with_all = ["output", "count"])]
+    /// Stop after N tuples
+    #[arg(long, value_name = "N", conflicts_with = "count")]
     pub limit: Option<u64>,
     #[command(flatten)]
     pub out: Out,

@@ -39,6 +39,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let mut meta = index.meta().map_err(errors::reading(&args.file))?;
     let progress = Progress::new(global);
     let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
+    let format = format.for_target(&target);
     let record = search::record(&index, &args.file)?
         .map(|record| if global.raw_values { record.plain() } else { record });
     if global.raw_values {

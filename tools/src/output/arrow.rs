@@ -8,7 +8,7 @@ use arrow_array::{
 };
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
-use arrow_ipc::writer::FileWriter;
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field as ArrowField, Schema, SchemaRef};
 use pleach_format::logical::Form;
@@ -170,6 +170,33 @@ impl<W: Write> Writer<W> {
         let out = io::BufWriter::with_capacity(1 << 20, out);
         let writer = FileWriter::try_new(out, &schema).map_err(arrow_error)?;
         Ok(Self { schema, writer })
+    }
+}
+
+/// Writes an IPC stream into `out`.
+pub struct Stream<W: Write> {
+    schema: SchemaRef,
+    writer: StreamWriter<io::BufWriter<W>>,
+}
+
+impl<W: Write> Stream<W> {
+    /// Begins the stream.
+    pub fn new(fields: &[Field], out: W) -> Result<Self, OutputError> {
+        let schema = schema(fields);
+        let out = io::BufWriter::with_capacity(1 << 20, out);
+        let writer = StreamWriter::try_new(out, &schema).map_err(arrow_error)?;
+        Ok(Self { schema, writer })
+    }
+}
+
+impl<W: Write> TableWriter for Stream<W> {
+    fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
+        self.writer.write(&batch(&self.schema, columns)?).map_err(arrow_error)
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        self.writer.finish().map_err(arrow_error)?;
+        Ok(self.writer.get_mut().flush()?)
     }
 }
 

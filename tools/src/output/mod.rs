@@ -24,7 +24,10 @@ pub enum Format {
     Csv,
     Tsv,
     Parquet,
+    /// The file format of Arrow, with a directory at its end.
     Arrow,
+    /// The stream format of Arrow, which is read as it arrives.
+    ArrowStream,
 }
 
 impl Format {
@@ -36,6 +39,7 @@ impl Format {
             "tsv" | "tab" => Self::Tsv,
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "ipc" | "feather" => Self::Arrow,
+            "arrows" => Self::ArrowStream,
             _ => return None,
         })
     }
@@ -53,7 +57,15 @@ impl Format {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Parquet => "parquet",
-            Self::Arrow => "arrow",
+            Self::Arrow | Self::ArrowStream => "arrow",
+        }
+    }
+
+    /// Returns the format in which a target is written: nobody can read the end of a pipe first.
+    pub fn for_target(self, target: &Target) -> Self {
+        match self {
+            Self::Arrow if target.is_stream() => Self::ArrowStream,
+            same => same,
         }
     }
 }
@@ -69,5 +81,6 @@ pub fn writer<'a>(
         Format::Tsv => Box::new(csv::Writer::new(fields, b'\t', out)),
         Format::Parquet => Box::new(parquet::Writer::new(fields, out)?),
         Format::Arrow => Box::new(arrow::Writer::new(fields, out)?),
+        Format::ArrowStream => Box::new(arrow::Stream::new(fields, out)?),
     })
 }

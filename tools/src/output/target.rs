@@ -49,6 +49,20 @@ impl Target {
         Ok(Self { kind: Kind::Draft(draft), shown: path.to_owned(), bytes: 0 })
     }
 
+    /// Returns true if what is written cannot be read from its end: of standard output, pipes and `.arrows` files.
+    pub fn is_stream(&self) -> bool {
+        match &self.kind {
+            Kind::StandardOutput(_) => true,
+            Kind::Draft(draft) => {
+                draft.is_device()
+                    || self
+                        .shown
+                        .extension()
+                        .is_some_and(|extension| extension.eq_ignore_ascii_case("arrows"))
+            }
+        }
+    }
+
     /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -37,7 +37,7 @@ pub struct Job<'a> {
     inputs: Vec<PathBuf>,
     /// Format of the file, if the output is a file.
     format: Option<OutFormat>,
-    /// Lines that are printed at most.
+    /// Tuples of the answer at most.
     limit: u64,
     progress: Progress,
     started: Instant,
@@ -54,26 +54,32 @@ impl<'a> Job<'a> {
         let format = match (&out.output, out.format) {
             (None, _) => None,
             (Some(_), Some(format)) => Some(format),
+            (Some(path), None) if path.as_os_str() == "-" => Some(OutFormat::Csv),
             (Some(path), None) => Some(of_path(path).ok_or_else(|| {
                 let known = "pleach csv tsv parquet arrow";
                 let message = Message::new("unknown extension").at(path.display());
                 Failure::usage(message.advise(format!("give --format, one of {known}")))
             })?),
         };
-        if let Some(path) = &out.output {
-            if path.as_os_str() == "-" {
-                let message = Message::new("lines go to standard output without -o");
-                let message = message.at(format!("pleach {name}")).advise("leave -o out, or name a file");
-                return Err(Failure::usage(message));
+        match &out.output {
+            Some(path) if path.as_os_str() == "-" => {
+                if format == Some(OutFormat::Pleach) {
+                    let message = Message::new("an index file cannot be written to standard output");
+                    let message = message.at(format!("pleach {name}"));
+                    return Err(Failure::usage(
+                        message.advise("name a file with -o, or choose another --format"),
+                    ));
+                }
             }
-            output::check(path, &rules(out, format, &inputs))?;
+            Some(path) => output::check(path, &rules(out, format, &inputs))?,
+            None => {}
         }
         let progress = Progress::new(global).reading_tuples();
         let (limit, started) = (u64::MAX, Instant::now());
         Ok(Self { name, out, global, inputs, format, limit, progress, started })
     }
 
-    /// Prints at most so many lines.
+    /// Makes at most so many tuples.
     pub fn limited(self, limit: Option<u64>) -> Self {
         Self { limit: limit.unwrap_or(u64::MAX), ..self }
     }
@@ -100,7 +106,8 @@ impl<'a> Job<'a> {
 
     /// Returns the folder for unnamed files.
     pub fn folder(&self) -> PathBuf {
-        let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
+        let file = self.out.output.as_ref().filter(|path| path.as_os_str() != "-");
+        let beside = file.and_then(|path| path.parent()).map(Path::to_owned);
         let beside =
             beside.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
         self.out.temp.clone().or(beside).unwrap_or_else(std::env::temp_dir)
@@ -115,7 +122,8 @@ impl<'a> Job<'a> {
         if let Some(found) = approximate(answer.schema()).filter(|found| found.rate.is_some()) {
             self.explain(&[found.describe()]);
         }
-        self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
+        self.written(answer.limited(self.limit).watched(&self.progress))
+            .map_err(|failure| self.progress.failed(failure))
     }
 
     fn written(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
@@ -144,9 +152,14 @@ impl<'a> Job<'a> {
     fn table_or_lines(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         let columns = Columns::of(answer.schema(), self.global.raw_values);
         let (Some(format), Some(path)) = (self.format.and_then(table_format), &self.out.output) else {
-            return lines(answer, &columns, self.limit, self.global.json);
+            return lines(answer, &columns, self.global.json);
         };
-        let mut target = Target::create(path, rules(self.out, self.format, &self.inputs))?;
+        let to_stdout = path.as_os_str() == "-";
+        let mut target = match to_stdout {
+            true => Target::standard_output(),
+            false => Target::create(path, rules(self.out, self.format, &self.inputs))?,
+        };
+        let format = format.for_target(&target);
         let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
             Stop::Failure(failure) => failure,
             Stop::Output(OutputError::Io(error)) => target.failure(&error),
@@ -154,6 +167,9 @@ impl<'a> Job<'a> {
         })?;
         let bytes = target.bytes();
         target.commit()?;
+        if to_stdout {
+            return Ok(ExitStatus::Success);
+        }
         self.told(path, tuples, bytes, columns.approximate)
     }
 
@@ -240,7 +256,7 @@ fn of_path(path: &Path) -> Option<OutFormat> {
         output::Format::Csv => OutFormat::Csv,
         output::Format::Tsv => OutFormat::Tsv,
         output::Format::Parquet => OutFormat::Parquet,
-        output::Format::Arrow => OutFormat::Arrow,
+        output::Format::Arrow | output::Format::ArrowStream => OutFormat::Arrow,
     })
 }
 
@@ -392,25 +408,16 @@ impl Columns {
 
 /// Prints lines on standard output: key and values separated by tabs, or an object each. A missing side of an
 /// outer join is empty, or null.
-fn lines(
-    mut answer: Answer<'_>,
-    columns: &Columns,
-    limit: u64,
-    is_json: bool,
-) -> Result<ExitStatus, Failure> {
-    let (mut output, mut left) = (Output::new(), limit);
+fn lines(mut answer: Answer<'_>, columns: &Columns, is_json: bool) -> Result<ExitStatus, Failure> {
+    let mut output = Output::new();
     let told =
         columns.approximate.map(|found| format!(",\"approximate\":{}", json::approximate(Some(found))));
     let line_end = format!("{}}}\n", told.unwrap_or_default());
-    while left > 0
-        && let Some(chunk) = answer.next_chunk().map_err(relation_failure)?
-    {
+    while let Some(chunk) = answer.next_chunk().map_err(relation_failure)? {
         let keys = Gathered::of_keys(columns.schema.key_type, &chunk.keys);
         let values: Vec<Vec<Gathered>> =
             columns.values.iter().map(|value| Columns::columns_of(value, &chunk)).collect();
-        let rows = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
-        left -= rows as u64;
-        for row in 0..rows {
+        for row in 0..chunk.len() {
             let sides = chunk.sides.get(row).copied().unwrap_or(3);
             let out = &mut output.buffer;
             if is_json {
