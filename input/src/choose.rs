@@ -84,7 +84,8 @@ pub(crate) fn kinds_of_fields(
         return Ok(record.fields().iter().map(|field| Some(field.kind)).collect());
     }
     match (options.field_types.as_slice(), options.value_type) {
-        ([], None) => Ok(vec![None; count]),
+        // Intervals without values have one field, which says where they end.
+        ([], None | Some(ValueType::None)) => Ok(vec![None; count]),
         ([], Some(value_type)) => {
             let meant = options.value_logical.as_ref().and_then(Logical::field_words);
             let name = meant.unwrap_or_else(|| value_type.to_string());

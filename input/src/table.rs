@@ -118,6 +118,8 @@ struct Table {
     /// Type of the row numbers, if they are the values.
     row: Option<(ValueType, Target)>,
     schema: Option<Schema>,
+    /// Name of the input whose schema that is.
+    first: String,
     pending: VecDeque<(String, Pending)>,
     current: Option<(String, Box<dyn Source>)>,
     rows: u64,
@@ -146,6 +148,9 @@ impl Table {
                 })?;
             row = Some((value_type, target));
         }
+        if row.is_some() && options.kmers.is_some() {
+            return Err(problem("input", "", "the value of a k-mer is its count: leave out --value"));
+        }
         if row.is_some() && options.nulls == Nulls::Skip {
             let text = "row numbers are those of all rows, but --nulls skip leaves rows out";
             return Err(problem("input", "", fault(text, "leave such rows out of the input")));
@@ -158,6 +163,7 @@ impl Table {
             options: Asked::new(options),
             row,
             schema: None,
+            first: String::new(),
             pending: VecDeque::new(),
             current: None,
             rows: 0,
@@ -196,6 +202,7 @@ impl Table {
                 }
             }
             self.schema = Some(Schema { rows: Some(0), ..schema.clone() });
+            input.clone_into(&mut self.first);
             return Ok(());
         };
         let pairs = [
@@ -205,7 +212,7 @@ impl Table {
         for (role, here, there) in pairs {
             // Rows are not converted silently: the user names a type to choose the unit.
             if matching(&here, &there).is_none_or(|common| !common.is_same(&here, &there)) {
-                let text = format!("its {role}s are {here}, but those of the first input are {there}");
+                let text = format!("its {role}s are {here}, but those of {} are {there}", self.first);
                 return Err(problem(
                     input,
                     "",

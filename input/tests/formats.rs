@@ -1758,9 +1758,9 @@ fn inputs_are_concatenated_with_row_numbers() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from \
-             inputs of one type",
-            other.display()
+            "{}: its values are i32, but those of {} are u64: give --value-type, or build from inputs of one type",
+            other.display(),
+            first.display()
         )
     );
     let read = drain(&mut *open(&mixed, &valued(ValueType::U64)).expect("opens"), 9).expect("reads");
@@ -1776,13 +1776,14 @@ fn logical_types_of_inputs_must_agree() {
     let micros = batch(vec![("t", Arc::new(TimestampMicrosecondArray::from(vec![1])))]);
     let first = save(folder.path(), "a.arrow", &arrow_file(&[millis]));
     let second = save(folder.path(), "b.arrow", &arrow_file(&[micros]));
-    let error = open(&[first, second.clone()], &plain()).err().expect("units differ");
+    let error = open(&[first.clone(), second.clone()], &plain()).err().expect("units differ");
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: its keys are i64 timestamp[us], but those of the first input are \
-             i64 timestamp[ms]: give --key-type, or build from inputs of one type",
-            second.display()
+            "{}: its keys are i64 timestamp[us], but those of {} are i64 timestamp[ms]: give --key-type, or build from \
+             inputs of one type",
+            second.display(),
+            first.display()
         )
     );
 }

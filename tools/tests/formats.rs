@@ -111,6 +111,10 @@ fn kmers_are_counted_and_looked_up() {
             &["build", "a.fa", "-o", "x.pleach", "--kmers", "3", "--value", "n"],
             "the value of a k-mer is its count",
         ),
+        (
+            &["build", "a.fa", "-o", "x.pleach", "--kmers", "3", "--value", "@row"],
+            "the value of a k-mer is its count",
+        ),
         (&["build", "t.csv", "-o", "x.pleach", "--kmers", "3"], "CSV has no k-mers"),
         (&["build", "cut.fq", "-o", "x.pleach", "--kmers", "3"], "cut.fq: line 2, record 1: it ends within"),
         (&["build", "v.csv", "-o", "x.pleach", "--unique", "sum"], "key 1: choose --value-type u64"),
