@@ -286,7 +286,7 @@ typedef struct {
    */
   const char *op;
   /*
-   Equal keys: `first`, `last` or `error`; by default all tuples are kept.
+   Equal keys: `first`, `last`, `error` or `sum` (of the values); by default all tuples are kept.
    */
   const char *unique;
   /*

@@ -36,7 +36,7 @@ pub struct pleach_build_options {
     pub value_type: *const c_char,
     /// Changes: name of the column of operations, `op` by default.
     pub op: *const c_char,
-    /// Equal keys: `first`, `last` or `error`; by default all tuples are kept.
+    /// Equal keys: `first`, `last`, `error` or `sum` (of the values); by default all tuples are kept.
     pub unique: *const c_char,
     /// Layout, such as `lines,spine,grid`; with `plain` or `dictionary` for values that are stored each, or once.
     pub layout: *const c_char,

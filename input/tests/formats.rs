@@ -1833,7 +1833,7 @@ fn inputs_that_cannot_be_opened() {
     let unknown = save(folder.path(), "t.xlsx", b"");
     assert_eq!(
         text(&unknown, &plain()),
-        "F/t.xlsx: its extension is not one of .csv, .tsv, .ndjson, .parquet, .arrow, .npy: give the format with \
+        "F/t.xlsx: its extension is not one of .csv, .tsv, .ndjson, .parquet, .arrow, .npy, .fasta, .fastq: give the format with \
          --format"
     );
     assert_eq!(
