@@ -88,7 +88,10 @@ fn operators_take_tables() {
         run(set(SetOperation::Difference, SetRule::Multiset), &[&left, &right]).expect("differs");
     assert_eq!(keys(&difference), [1, 3]);
     assert_eq!(keys(&run(Operation::Select("v > 30".to_owned()), &[&left]).expect("selects")), [3, 5]);
-    assert_eq!(keys(&run(Operation::Reduce(Reduction::Count), &[&left]).expect("reduces")), [1, 3, 5]);
+    assert_eq!(
+        keys(&run(Operation::Reduce(vec![Reduction::Count.into()]), &[&left]).expect("reduces")),
+        [1, 3, 5]
+    );
     // Another key order: the answer is in the order of the new keys.
     let low = run(Operation::Project("low=v[0:3], k".to_owned()), &[&left]).expect("projects");
     assert!(low.1[0].column(0).as_primitive::<UInt32Type>().values().is_sorted());

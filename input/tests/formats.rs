@@ -1833,8 +1833,8 @@ fn inputs_that_cannot_be_opened() {
     let unknown = save(folder.path(), "t.xlsx", b"");
     assert_eq!(
         text(&unknown, &plain()),
-        "F/t.xlsx: its extension is not one of .csv, .tsv, .ndjson, .parquet, .arrow, .npy, .fasta, .fastq: give the format with \
-         --format"
+        "F/t.xlsx: its extension is not one of .csv, .tsv, .ndjson, .parquet, .arrow, .npy, .fasta, .fastq: give the \
+         format with --format"
     );
     assert_eq!(
         open(&[PathBuf::from("-")], &plain()).err().expect("is refused").to_string(),

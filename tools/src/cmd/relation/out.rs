@@ -61,18 +61,13 @@ impl<'a> Job<'a> {
                 Failure::usage(message.advise(format!("give --format, one of {known}")))
             })?),
         };
-        match &out.output {
-            Some(path) if path.as_os_str() == "-" => {
-                if format == Some(OutFormat::Pleach) {
-                    let message = Message::new("an index file cannot be written to standard output");
-                    let message = message.at(format!("pleach {name}"));
-                    return Err(Failure::usage(
-                        message.advise("name a file with -o, or choose another --format"),
-                    ));
-                }
-            }
-            Some(path) => output::check(path, &rules(out, format, &inputs))?,
-            None => {}
+        let file = out.output.as_ref().filter(|path| path.as_os_str() != "-");
+        if let Some(path) = file {
+            output::check(path, &rules(out, format, &inputs))?;
+        } else if format == Some(OutFormat::Pleach) {
+            let message = Message::new("an index file cannot be written to standard output");
+            let message = message.at(format!("pleach {name}"));
+            return Err(Failure::usage(message.advise("name a file with -o, or choose another --format")));
         }
         let progress = Progress::new(global).reading_tuples();
         let (limit, started) = (u64::MAX, Instant::now());
