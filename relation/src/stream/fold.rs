@@ -181,7 +181,9 @@ impl Fold {
                 let mean = quotient(sum.unsigned_abs(), u128::from(count) * 10_u128.pow(self.scale));
                 if sum < 0 { -mean } else { mean }
             }
-            _ => quotient(sum, u128::from(count) * 10_u128.pow(self.scale)),
+            ValueType::U32 | ValueType::U64 => quotient(sum, u128::from(count) * 10_u128.pow(self.scale)),
+            // No such values have a mean.
+            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => 0.0,
         }
     }
 
