@@ -7,7 +7,7 @@ pub mod relation;
 pub mod tables;
 
 use crate::cli::tables::{Sides, Tables};
-use crate::parse::{Device, How, ValueTypes};
+use crate::parse::{BuildKeyType, Device, How, Spelled, ValueTypes};
 use crate::render::terminal::Color;
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -88,6 +88,9 @@ pub enum Command {
     /// Build a file from tables (CSV, TSV, NDJSON, Parquet, Arrow, NumPy, raw binary) or from sequences (FASTA, FASTQ)
     #[command(long_about = help::BUILD, after_help = help::BUILD_EXAMPLES)]
     Build(Box<BuildArgs>),
+    /// Say before a build how large the file and how fast look-ups will be, and which command builds it
+    #[command(long_about = help::ADVISE, after_help = help::ADVISE_EXAMPLES)]
+    Advise(Box<AdviseArgs>),
     /// Look keys up
     #[command(long_about = help::GET, after_help = help::GET_EXAMPLES)]
     Get(GetArgs),
@@ -346,10 +349,9 @@ pub struct CompactArgs {
 /// Arguments of `build`.
 #[derive(Clone, Debug, Args)]
 pub struct BuildArgs {
-    /// Tables to read, in this order: files, folders, patterns in quotes; '-' is standard input (requires
-    /// --format)
-    #[arg(value_name = "INPUT", required = true)]
-    pub inputs: Vec<PathBuf>,
+    /// The tables.
+    #[command(flatten)]
+    pub table: TableArgs,
     /// File to build; an existing Pleach file is replaced in one step
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
@@ -360,25 +362,6 @@ pub struct BuildArgs {
     /// Replace FILE even if it is not a Pleach file, but never an input
     #[arg(long)]
     pub force: bool,
-    /// Key column: its name, or its number from 0. A name is looked up in every input [default: the first
-    /// column of the first input]
-    #[arg(long, value_name = "COL")]
-    pub key: Option<String>,
-    /// Value column; or several, separated by commas, as the fields of a record; or @row for the row number
-    /// from 0 [default: the second column, else none]
-    #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
-    pub value: Option<String>,
-    /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
-    /// timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:N (the first N digits) dna2
-    /// dna2:canonical (a sequence and its reverse complement are one) cidr (networks, as intervals) [default: the
-    /// column's; u64 for text]
-    #[arg(long, value_name = "T", value_parser = parse::build_key_type)]
-    pub key_type: Option<parse::BuildKeyType>,
-    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date and others [default:
-    /// the column's; u64 for text]; for a record, one type for all fields or T,... for each, also u8 u16 i8
-    /// i16
-    #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
-    pub value_type: Option<ValueTypes>,
     /// Regions of the file: lines, and the structures that lead to them: spine, grid (faster, if keys are
     /// spread evenly enough), fast[:full|delta|partial|auto][:packed|padded] (the tree of the FAST paper, of
     /// full or compressed keys), harmonia[:FANOUT[:PERCENT]] (a B+tree in two arrays, with nodes filled to
@@ -391,13 +374,6 @@ pub struct BuildArgs {
     /// layout, else auto]
     #[arg(long, value_name = "HOW")]
     pub values: Option<ValuesHow>,
-    /// Keys begin intervals, and column END has their last keys; get answers by the interval that holds a key.
-    /// For networks of addresses, such as 192.0.2.0/24, give --key-type cidr instead
-    #[arg(long, value_name = "END")]
-    pub interval: Option<String>,
-    /// Meaning of END
-    #[arg(long, value_name = "WHAT", default_value = "inclusive", requires = "interval")]
-    pub interval_end: IntervalEnd,
     /// Treatment of intervals that overlap
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub overlap: OverlapHow,
@@ -416,6 +392,76 @@ pub struct BuildArgs {
     /// Folder for sorting on disk [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
+    /// Write metrics of the run for Prometheus to PATH, also if it fails
+    #[arg(long, value_name = "PATH")]
+    pub metrics: Option<PathBuf>,
+    /// Say how large the file and how fast look-ups would be, and build nothing
+    #[arg(long, conflicts_with = "metrics")]
+    pub dry_run: bool,
+}
+
+/// Arguments of `advise`.
+#[derive(Clone, Debug, Args)]
+pub struct AdviseArgs {
+    /// The tables, or one Pleach file to measure.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// File of the printed command [default: the name of the first INPUT, with .pleach]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Treatment of intervals that overlap
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub overlap: OverlapHow,
+    /// Treatment of duplicate keys [default: keep all, in input order]
+    #[arg(long, value_name = "WHICH")]
+    pub unique: Option<Unique>,
+    /// Memory of the build, such as 256M or 4GiB [default: half of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub memory: Option<u64>,
+    /// Threads of the build; 0 uses all
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
+    pub threads: usize,
+    /// Folder for sorting on disk [default: the folder of FILE]
+    #[arg(long, value_name = "DIR")]
+    pub temp: Option<PathBuf>,
+    /// FILE may be there already and not be a Pleach file
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Options of commands that read tables.
+#[derive(Clone, Debug, Args)]
+pub struct TableArgs {
+    /// Tables to read, in this order: files, folders, patterns in quotes; '-' is standard input (requires
+    /// --format)
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// Key column: its name, or its number from 0. A name is looked up in every input [default: the first
+    /// column of the first input]
+    #[arg(long, value_name = "COL")]
+    pub key: Option<String>,
+    /// Value column; or several, separated by commas, as the fields of a record; or @row for the row number
+    /// from 0 [default: the second column, else none]
+    #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
+    pub value: Option<String>,
+    /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
+    /// timestamp[us,UTC] duration[us] decimal(10,2) uuid ipv4 ipv6 ip hex hex:N (the first N digits) dna2
+    /// dna2:canonical (a sequence and its reverse complement are one) cidr (networks, as intervals) [default: the
+    /// column's; u64 for text]
+    #[arg(long, value_name = "T", value_parser = parse::build_key_type)]
+    pub key_type: Option<Spelled<BuildKeyType>>,
+    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 bool, or date and others [default:
+    /// the column's; u64 for text]; for a record, one type for all fields or T,... for each, also u8 u16 i8
+    /// i16
+    #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
+    pub value_type: Option<Spelled<ValueTypes>>,
+    /// Keys begin intervals, and column END has their last keys; get answers by the interval that holds a key.
+    /// For networks of addresses, such as 192.0.2.0/24, give --key-type cidr instead
+    #[arg(long, value_name = "END")]
+    pub interval: Option<String>,
+    /// Meaning of END
+    #[arg(long, value_name = "WHAT", default_value = "inclusive", requires = "interval")]
+    pub interval_end: IntervalEnd,
     /// Treatment of rows with nulls, which in text are empty fields of columns that are not text: error, skip (leave
     /// them out) or default=V (values become V; keys must be there)
     #[arg(long, value_name = "HOW", default_value = "error", value_parser = parse::nulls, allow_hyphen_values = true)]
@@ -448,9 +494,6 @@ pub struct BuildArgs {
         default_missing_value = "each"
     )]
     pub header: Option<Header>,
-    /// Write metrics of the run for Prometheus to PATH, also if it fails
-    #[arg(long, value_name = "PATH")]
-    pub metrics: Option<PathBuf>,
 }
 
 /// Meaning of the ends of intervals.

@@ -72,7 +72,34 @@ Examples:
   pleach build today.csv -o table.pleach --keep 7
       keeps seven old generations, as table.pleach.g1 and so on
   pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0
-      refuses repeated keys; columns by number";
+      refuses repeated keys; columns by number
+  pleach build users.csv -o users.pleach --dry-run
+      how large and how fast it would be";
+
+pub const ADVISE: &str = "\
+Reads the first rows of tables, at most 64 MiB, and says for each key type and layout that fits: the \
+bytes of a tuple and of the file, the time and the memory of the build, the nanoseconds of a look-up \
+on this machine, and after how many look-ups a GPU pays. Then it prints the command to type; with \
+--quiet, only that. It takes ten seconds at most, whatever the size of the tables, and writes nothing.
+
+A table of up to 64 MiB and four million rows is built as `build` would do it, in a file without a \
+name, and look-ups in it are measured. Of a larger one, the first rows are built, and a table of the real size that is made up \
+from them; numbers that were not measured are marked with ~. A look-up is one of 16,384 random keys \
+that are there, on one thread; of a text or bytes as value, it finds the tuple only.
+
+The types of text columns are tried unless --key-type and --value-type specify them: numbers, dates, \
+timestamps, addresses, DNA, hexadecimal digits, else utf8. A type fits if all rows that were read can \
+be read with it. A Pleach file instead of tables is measured in the same way.";
+
+pub const ADVISE_EXAMPLES: &str = "\
+Examples:
+  pleach advise orders.csv
+  pleach advise orders.parquet --key o_orderkey --value o_custkey
+  sh -c \"$(pleach advise orders.csv --quiet)\"
+      builds what was advised
+  pleach advise orders.pleach                   how fast it is in fact
+  pleach build orders.csv -o orders.pleach --layout lines,spine --dry-run
+      the same for one choice of options";
 
 pub const GET: &str = "\
 Prints KEY<TAB>VALUE for each key, in the order of the keys. For a missing key, nothing is \

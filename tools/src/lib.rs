@@ -7,6 +7,7 @@
 //! This library exists for the programs `pleach` and `pleach-bench`, which share that contract. It is not an
 //! API: any version may change everything in it. Programs use the crate `pleach`.
 
+mod advise;
 mod any;
 mod cli;
 mod cmd;
@@ -30,6 +31,7 @@ mod render;
 mod request;
 mod search;
 mod stdout;
+mod tables;
 
 pub use cli::{Cli, Global};
 pub use cmd::tune::load as tuned_costs;
@@ -172,12 +174,13 @@ impl CommandLine for Cli {
 
 fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
     let global = &cli.global;
-    if matches!(cli.command, Command::Demo(_) | Command::Tune(_)) {
+    if matches!(cli.command, Command::Advise(_) | Command::Demo(_) | Command::Tune(_)) {
         // These commands use the thread pool themselves, not only through the libraries.
         pleach_builder::pool::ready();
     }
     match &cli.command {
         Command::Build(args) => cmd::build::run(args, global),
+        Command::Advise(args) => cmd::advise::run(args, global),
         Command::Get(args) => cmd::get::run(args, global),
         Command::Range(args) => cmd::range::run(args, global),
         Command::Inspect(args) => cmd::inspect::run(args, global),

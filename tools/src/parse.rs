@@ -14,6 +14,7 @@ use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format, Nulls};
 use pleach_relation::{Aggregate, Reduction};
 use std::fmt::Display;
+use std::ops::Deref;
 
 /// Parses the number of bases of a k-mer.
 pub fn kmers(text: &str) -> Result<usize, Message> {
@@ -144,6 +145,29 @@ pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
     })
 }
 
+/// What a text means, with the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spelled<T> {
+    /// The text.
+    pub text: String,
+    of: T,
+}
+
+impl<T> Spelled<T> {
+    /// Parses a text.
+    pub fn parse(text: &str, parse: impl FnOnce(&str) -> Result<T, Message>) -> Result<Self, Message> {
+        Ok(Self { text: text.to_owned(), of: parse(text)? })
+    }
+}
+
+impl<T> Deref for Spelled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.of
+    }
+}
+
 /// Type of the keys of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildKeyType {
@@ -160,7 +184,11 @@ pub struct BuildKeyType {
 }
 
 /// Parses the name of a key type of a build.
-pub fn build_key_type(text: &str) -> Result<BuildKeyType, Message> {
+pub fn build_key_type(text: &str) -> Result<Spelled<BuildKeyType>, Message> {
+    Spelled::parse(text, key_type_of_build)
+}
+
+fn key_type_of_build(text: &str) -> Result<BuildKeyType, Message> {
     let is_network = text == "cidr";
     let derived = Derived::from_name(text);
     if derived.is_some() {
@@ -212,7 +240,11 @@ pub enum ValueTypes {
 }
 
 /// Parses the name of a value type, or types of fields separated by commas.
-pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
+pub fn value_types(text: &str) -> Result<Spelled<ValueTypes>, Message> {
+    Spelled::parse(text, types_of_values)
+}
+
+fn types_of_values(text: &str) -> Result<ValueTypes, Message> {
     if let Some(one) = meant_type(text, Logical::value_words, ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }

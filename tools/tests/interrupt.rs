@@ -30,7 +30,9 @@ enum Wait {
 }
 
 /// All commands that read, by what they read from a pipe. `FILE` is an index, `never` is the pipe.
-const READ_TABLES: [&str; 11] = [
+const READ_TABLES: [&str; 13] = [
+    "advise never --format csv",
+    "build never --format csv -o o.pleach --dry-run",
     "build never --format csv -o o.pleach",
     "build t.csv never --format csv -o o.pleach",
     "build never t.csv --format csv -o t.pleach",
@@ -61,7 +63,8 @@ const READ_INDEXES: [&str; 15] = [
     "product t.pleach never",
     "fsck never --salvage o.pleach",
 ];
-const READ_INPUT: [&str; 7] = [
+const READ_INPUT: [&str; 8] = [
+    "advise - --format csv",
     "build - --format csv -o o.pleach",
     "build t.csv - --format csv -o o.pleach",
     "build /dev/fd/0 --format csv -o t.pleach",

@@ -9,8 +9,11 @@ use std::process::{Command, Output};
 
 /// Commands as a person runs them in the folder of [`prepare`], each with the code with which it ends. Every command
 /// of the program must be here.
-const COMMANDS: [(&[&str], i32); 37] = [
+const COMMANDS: [(&[&str], i32); 40] = [
     (&["build", "t.csv", "-o", "new.pleach", "--force"], 0),
+    (&["build", "t.csv", "-o", "dry.pleach", "--dry-run"], 0),
+    (&["advise", "t.csv"], 0),
+    (&["advise", "t.pleach"], 0),
     (&["get", "t.pleach", "1", "2"], 0),
     (&["get", "t.pleach", "1", "99"], 1),
     (&["get", "t.pleach", "1", "--rank"], 0),

@@ -3,33 +3,37 @@
 //! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
 //! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
-use crate::cli::{BuildArgs, Global, IntervalEnd, OverlapHow};
+use super::advise;
+use crate::cli::{BuildArgs, Global, TableArgs};
 use crate::errors::{build_failure, source_failure};
 use crate::failure::{self, ExitStatus, Failure};
-use crate::message::Message;
 use crate::metrics::{Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::picture::record_text;
 use crate::render::text::{counted, grouped, hex};
-use crate::request::{InputTypes, nulls_text};
+use crate::request::nulls_text;
 use crate::stdout;
+use crate::tables::{self, Origin};
 use pleach_builder::publish::Rules;
-use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_builder::{BuildOptions, Layout, Overlap, Summary};
+use pleach_builder::source::Schema;
+use pleach_builder::{BuildOptions, Summary};
 use pleach_format::Meaning;
-use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Interval, NullCounts, Types};
+use pleach_input::NullCounts;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if args.dry_run {
+        return advise::dry_run(args, global);
+    }
     // Folders and patterns become the files in them, so that each is checked.
-    let inputs = pleach_input::expanded(&args.inputs).map_err(|error| source_failure(&error))?;
-    let args = &BuildArgs { inputs, ..args.clone() };
-    check(args)?;
-    let inputs = output::inputs(args.inputs.iter().map(PathBuf::as_path));
+    let inputs = pleach_input::expanded(&args.table.inputs).map_err(|error| source_failure(&error))?;
+    let args = &BuildArgs { table: TableArgs { inputs, ..args.table.clone() }, ..args.clone() };
+    tables::check(args)?;
+    let inputs = output::inputs(args.table.inputs.iter().map(PathBuf::as_path));
     output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
     let files = inputs.iter().filter(|input| input.is_file()).cloned().collect();
     let run = Run { command: "build", file: &args.output, inputs: files, metrics: args.metrics.as_deref() };
@@ -45,8 +49,9 @@ fn measured(
     let started = Instant::now();
     let progress = Progress::new(global).timed(metrics);
     let counts = NullCounts::default();
-    let mut source = open(args, global, &counts).map_err(|error| progress.failed(source_failure(&error)))?;
-    let options = BuildOptions { inputs, ..build_options(args) };
+    let mut source = tables::open(&args.table, global, &counts, &Origin::Inputs)
+        .map_err(|error| progress.failed(source_failure(&error)))?;
+    let options = BuildOptions { inputs, ..tables::build_options(args) };
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     let schema = source.schema().published();
@@ -72,135 +77,11 @@ fn measured(
     Ok(ExitStatus::Success)
 }
 
-/// Refuses arguments that no file and no data could make right.
-fn check(args: &BuildArgs) -> Result<(), Failure> {
-    if args.output.as_os_str() == "-" {
-        return Err(Failure::usage(
-            Message::new("cannot write to standard output").at("pleach build").advise("name a file with -o"),
-        ));
-    }
-    if args.raw.is_some() && args.format.is_some_and(|format| format != Format::Raw) {
-        return Err(Failure::usage(
-            Message::new("--raw with another --format").at("pleach build").advise("give one of the two"),
-        ));
-    }
-    let has_interval = interval(args).is_some();
-    if args.interval.is_some() && args.key_type.as_ref().is_some_and(|named| named.is_network) {
-        let message = Message::new("networks say where they end").at("--interval");
-        return Err(Failure::usage(message.advise("leave it out, or choose the key type ip")));
-    }
-    if !has_interval && args.overlap == OverlapHow::Last {
-        let message = Message::new("there are no intervals").at("--overlap");
-        return Err(Failure::usage(message.advise("name the column of their ends with --interval END")));
-    }
-    let derived = args.key_type.as_ref().and_then(|named| named.derived);
-    if has_interval && derived.is_some() {
-        let message = Message::new("intervals need keys that are numbers").at("--key-type");
-        return Err(Failure::usage(message.advise("choose another key type, or leave out --interval")));
-    }
-    if has_interval && args.unique.is_some() {
-        let message = Message::new("intervals do not overlap, so no key occurs twice").at("--unique");
-        return Err(Failure::usage(message.advise("choose --overlap last to let the later row win")));
-    }
-    types(args).check(args.key.as_deref(), args.value.as_deref(), has_interval)?;
-    if args.raw.is_some() || args.kmers.is_some() {
-        return Ok(());
-    }
-    for path in &args.inputs {
-        let format = input_format(path, args.format, |_| true)?;
-        if format.is_some_and(|format| format.row().types == Types::Required) && !path.is_dir() {
-            let message = Message::new("raw input has no types").at(path.display());
-            return Err(Failure::usage(message.advise("give --raw, such as --raw u64,u64")));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the format of an input: the given one, or that of its extension. `None` for a folder, whose files
-/// opening examines. `accepts` selects the formats that the failure lists.
-pub(super) fn input_format(
-    path: &Path,
-    given: Option<Format>,
-    accepts: impl Fn(&FormatRow) -> bool,
-) -> Result<Option<Format>, Failure> {
-    if given.is_some() {
-        return Ok(given);
-    }
-    if path.as_os_str() == "-" {
-        return Err(Failure::usage(
-            Message::new("unknown format").at("standard input").advise("give it with --format"),
-        ));
-    }
-    let format = Format::from_path(path);
-    if format.is_some() || path.is_dir() {
-        return Ok(format);
-    }
-    let message = Message::new("unknown extension").at(path.display());
-    Err(Failure::usage(match pleach_input::looks_like(path) {
-        Some((found, advice)) => message.more(found).advise(advice),
-        None => {
-            let known: Vec<&str> = FORMATS.iter().filter(|row| accepts(row)).map(|row| row.name).collect();
-            message.advise(format!("give --format, one of {}", known.join(" ")))
-        }
-    }))
-}
-
-fn open(args: &BuildArgs, global: &Global, counts: &NullCounts) -> Result<Box<dyn Source>, SourceError> {
-    let options = InputOptions {
-        format: args.format,
-        key: args.key.clone(),
-        value: args.value.clone(),
-        raw_values: global.raw_values,
-        raw: args.raw,
-        delimiter: args.delimiter,
-        no_header: args.no_header,
-        header: args.header.map(Into::into).unwrap_or_default(),
-        interval: interval(args),
-        nulls: args.nulls.clone(),
-        kmers: args.kmers,
-        null_counts: counts.clone(),
-        ..types(args).options()
-    };
-    pleach_input::open(&args.inputs, &options)
-}
-
-/// Returns the requested types.
-fn types(args: &BuildArgs) -> InputTypes<'_> {
-    InputTypes { key: args.key_type.as_ref(), value: args.value_type.as_ref() }
-}
-
-/// Returns where intervals end, if keys begin some.
-fn interval(args: &BuildArgs) -> Option<Interval> {
-    let is_exclusive = args.interval_end == IntervalEnd::Exclusive;
-    let is_network = args.key_type.as_ref().is_some_and(|named| named.is_network);
-    let end = args.interval.clone();
-    (is_network || end.is_some()).then_some(Interval { end, is_exclusive })
-}
-
 /// Adds how many nulls there were to a document.
 pub(super) fn put_nulls(counts: &NullCounts, document: &mut serde_json::Map<String, Value>) {
     document.insert("skipped_rows".to_owned(), json::int(counts.skipped()));
     document.insert("filled_values".to_owned(), json::int(counts.filled()));
     document.insert("skipped_windows".to_owned(), json::int(counts.windows()));
-}
-
-fn build_options(args: &BuildArgs) -> BuildOptions {
-    let default = BuildOptions::default();
-    BuildOptions {
-        unique: args.unique.map(Into::into),
-        overlap: match args.overlap {
-            OverlapHow::Error => Overlap::Error,
-            OverlapHow::Last => Overlap::Last,
-        },
-        sorted: args.sorted,
-        memory_bytes: args.memory.unwrap_or(default.memory_bytes),
-        threads: args.threads,
-        temp_dir: args.temp.clone(),
-        keep: args.keep,
-        force: args.force,
-        ..default
-    }
-    .with_layout(Layout { values: args.values.map_or(args.layout.values, Into::into), ..args.layout })
 }
 
 /// Returns the bytes of the file per tuple.

@@ -1,6 +1,7 @@
 //! One module per subcommand. Each has `run(&Args, &Global) -> Result<ExitStatus, Failure>`: data is written
 //! to standard output, everything else is in the result.
 
+pub mod advise;
 pub mod bench;
 pub mod build;
 pub mod compact;

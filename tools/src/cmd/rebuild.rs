@@ -1,6 +1,6 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
-use super::build::{input_format, kept_text, put_nulls};
+use super::build::{kept_text, put_nulls};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
@@ -12,6 +12,7 @@ use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::request::nulls_text;
 use crate::stdout;
+use crate::tables::input_format;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_input::{FORMATS, Header, InputOptions, NullCounts, alternatives};
