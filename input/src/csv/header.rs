@@ -122,7 +122,7 @@ impl Text {
     }
 
     /// Returns true if the first line, which is in `self.row`, reads as a row: an operation, if there are
-    /// any, and numbers or strings of fixed length in the chosen columns.
+    /// any, and what the types of the chosen columns need. Plain texts and bytes can be anything, and do not decide.
     fn is_data(&self, op: Option<usize>, columns: &[(usize, Target)]) -> bool {
         if let Some(index) = op {
             // No column of operations has the name of an operation.
@@ -130,20 +130,19 @@ impl Text {
         }
         let mut plain = Vec::new();
         // A column of the path says nothing about the line.
-        let mut own = columns.iter().filter(|(index, _)| *index < self.fields).peekable();
+        let decides = |&(index, target): &(usize, Target)| {
+            index < self.fields && (target.form.is_some() || !matches!(target.kind, Kind::Utf8 | Kind::Bytes))
+        };
+        let mut own = columns.iter().copied().filter(decides).peekable();
         own.peek().is_some()
-            && own.all(|&(index, target)| {
-                let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
+            && own.all(|(index, target)| {
                 let mut column = if target.kind.is_bytes() {
                     Column::Bytes(Strings::default())
                 } else {
                     Column::with_width(16)
                 };
-                index < self.row.ends.len()
-                    && !is_text
-                    && self
-                        .take(&Wanted { index, target, label: String::new() }, &mut plain, &mut column)
-                        .is_ok()
+                let wanted = Wanted { index, target, label: String::new() };
+                index < self.row.ends.len() && self.take(&wanted, &mut plain, &mut column).is_ok()
             })
     }
 
