@@ -85,8 +85,8 @@ impl<'a> Inputs<'a> {
             });
             let (key, value, value_type) = side.unwrap_or((&None, &None, &None));
             let types = InputTypes {
-                key: tables.key_type.as_ref(),
-                value: value_type.as_ref().or(tables.value_type.as_ref()),
+                key: tables.key_type.as_deref(),
+                value: value_type.as_deref().or(tables.value_type.as_deref()),
             };
             let input = Input {
                 path,

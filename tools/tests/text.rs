@@ -320,8 +320,15 @@ fn a_first_line_of_data_is_refused() {
     assert_eq!(place.all("o.pleach"), "1\t2\n3\t4\n");
     place.good(&["build", "n.tsv", "-o", "o.pleach", "-q", "--header"]);
     assert_eq!(place.all("o.pleach"), "3\t4\n");
-    place.good(&["build", "n.tsv", "-o", "o.pleach", "-q", "--key-type", "utf8"]);
+    // A text can be anything, so the number decides; without one, nothing does.
+    place.refused(&["build", "n.tsv", "-o", "o.pleach", "--key-type", "utf8"], 8, &["n.tsv: first line: "]);
+    let texts = ["build", "n.tsv", "-o", "o.pleach", "-q", "--key-type", "utf8", "--value-type", "utf8"];
+    place.good(&texts);
     assert_eq!(place.all("o.pleach"), "3\t4\n");
+    // Digits of bytes decide as numbers do.
+    place.write("hex.csv", b"aabb,x\nccdd,y\n");
+    let digits = ["build", "hex.csv", "-o", "o.pleach", "--key-type", "hex", "--value-type", "utf8"];
+    place.refused(&digits, 8, &["hex.csv: first line: \"aabb,x\"", "--no-header"]);
     let before = fs::read(place.path("base.pleach")).expect("there");
     place.write("c.csv", b"put,1,11\nput,2,22\n");
     place.refused(

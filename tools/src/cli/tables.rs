@@ -1,6 +1,6 @@
 //! The arguments of commands that take tables where they take index files.
 
-use crate::parse::{self, ValueTypes};
+use crate::parse::{self, BuildKeyType, Spelled, ValueTypes};
 use clap::Args;
 use pleach_format::{KeyType, ValueType};
 use pleach_input::{Format, Nulls};
@@ -18,10 +18,10 @@ pub struct Tables {
     pub value: Option<String>,
     /// Key type of the tables, as for build [default: that of the other input, else as for build]
     #[arg(long, value_name = "T", value_parser = parse::build_key_type)]
-    pub key_type: Option<parse::BuildKeyType>,
+    pub key_type: Option<Spelled<BuildKeyType>>,
     /// Value type of the tables, as for build [default: as for build]
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
-    pub value_type: Option<ValueTypes>,
+    pub value_type: Option<Spelled<ValueTypes>>,
     /// Format of the tables [default: by extension; needed for standard input]
     #[arg(long, value_name = "F", value_parser = parse::format(), hide_possible_values = true)]
     pub input_format: Option<Format>,
@@ -60,8 +60,8 @@ pub struct Sides {
     pub right_value: Option<String>,
     /// Value type of the left table, in place of --value-type
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
-    pub left_value_type: Option<ValueTypes>,
+    pub left_value_type: Option<Spelled<ValueTypes>>,
     /// Value type of the right table, in place of --value-type
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
-    pub right_value_type: Option<ValueTypes>,
+    pub right_value_type: Option<Spelled<ValueTypes>>,
 }
