@@ -84,7 +84,8 @@ on this machine, and after how many look-ups a GPU pays. Then it prints the comm
 
 A table of up to 64 MiB and four million rows is built as `build` would do it, in a file without a \
 name, and look-ups in it are measured. Of a larger one, the first rows are built, and a table of \
-the real size that is made up from them; numbers that were not measured are marked with ~. A look-up is one of 16,384 random keys \
+the real size that is made up from them; numbers that were not measured are marked with ~. A look-up is \
+one of 16,384 random keys \
 that are there, on one thread; of a text or bytes as value, it finds the tuple only.
 
 The types of text columns are tried unless --key-type and --value-type specify them: numbers, dates, \
