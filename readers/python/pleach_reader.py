@@ -163,8 +163,8 @@ class Pleach:
                 texts[tag] = str(records[8 : 8 + size], "utf8", "replace")
             records = records[8 + 8 * ceil(size, 8) :]
         self.names, self.logical_types = (texts.get(1), texts.get(2)), (texts.get(3), texts.get(4))
-        is_known = re.fullmatch(APPROXIMATE, f"{self.key_type.name} {texts.get(3)} {texts.get(7)}")
-        refuse(not is_known if number(self.data, 24, 8) else 7 in texts, "approximate")
+        fits = re.fullmatch(APPROXIMATE, f"{self.key_type.name} {texts.get(3)} {texts.get(7)}")
+        refuse(not fits or int(texts[7]) >> 64 if self.data[24] else 7 in texts, "approximate")
 
     def word(self, rank):
         line, slot = divmod(rank, self.line_tuples)
