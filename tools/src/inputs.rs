@@ -351,7 +351,7 @@ fn is_table(path: &Path, tables: &Tables) -> bool {
 
 /// Returns true if a regular file begins as a Pleach file. Other files are not opened: a pipe might wait for its
 /// writer.
-fn is_index(path: &Path) -> bool {
+pub fn is_index(path: &Path) -> bool {
     const MAGIC: &[u8] = &pleach_format::version::MAGIC;
     let mut head = Vec::new();
     path.is_file()

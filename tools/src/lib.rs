@@ -27,6 +27,7 @@ mod metrics;
 mod output;
 mod parse;
 mod progress;
+mod random;
 mod render;
 mod request;
 mod search;

@@ -171,7 +171,12 @@ fn the_command_builds_what_was_promised() {
         place.done(&["export", "t", "-o", typed]);
         fs::remove_file(place.at("t")).expect("removed");
     }
-    let tables: [(&[&str], &[&str]); 25] = [
+    // Of one column: keys without values.
+    place.write("one.csv", format!("id\n{}", rows(n, |row| format!("{}\n", row * 5))));
+    place.write("list.csv", rows(n, |row| format!("word {}\n", mixed(row))));
+    let tables: [(&[&str], &[&str]); 27] = [
+        (&["one.csv"], &["-o one.pleach", "--key-type u64"]),
+        (&["list.csv", "--no-header"], &["--key-type utf8", "--no-header"]),
         (&["n.csv"], &["-o n.pleach", "--key-type u64", "--value-type f64"]),
         (&["i.csv"], &["--key-type i64", "--value-type u64"]),
         (&["f.csv"], &["--key-type f64", "--value-type utf8"]),

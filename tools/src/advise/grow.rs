@@ -5,6 +5,7 @@
 //! fast as a build takes them. Values are those of the sample, again and again.
 
 use super::input::{Sample, push};
+use crate::random::Random;
 use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::KeyType;
 use rayon::slice::ParallelSliceMut;
@@ -36,7 +37,7 @@ enum Keys {
 struct Between {
     sorted: Vec<u128>,
     draws: Vec<f64>,
-    state: u64,
+    random: Random,
     /// Low bits in which no two keys differ.
     fixed: u128,
     /// Rows for each row of the sample.
@@ -83,7 +84,7 @@ impl Grown {
             Keys::Between(Between {
                 sorted: words,
                 draws,
-                state: 1,
+                random: Random::new(1),
                 fixed,
                 factor,
                 window: 0,
@@ -97,17 +98,8 @@ impl Grown {
 }
 
 impl Between {
-    fn draw(&mut self) -> u64 {
-        // SplitMix64.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = self.state;
-        let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
     fn next(&mut self) -> Option<u128> {
-        let drawn = (self.draw() >> 52) as usize;
+        let drawn = (self.random.next() >> 52) as usize;
         let mut steps = self.draws[drawn % DRAWS];
         loop {
             let from = self.window * WINDOW;
@@ -126,7 +118,7 @@ impl Between {
                 let mut key = low + (offset as u128).min(span);
                 if let Some(bits) = span.checked_ilog2().and_then(|log| log.checked_sub(52)) {
                     // Bits that are too low for the distance.
-                    key = (key >> bits << bits) | u128::from(self.draw()) & ((1 << bits.min(64)) - 1);
+                    key = (key >> bits << bits) | u128::from(self.random.next()) & ((1 << bits.min(64)) - 1);
                 }
                 let key = key & !self.fixed | low & self.fixed;
                 self.last = key.max(self.last);

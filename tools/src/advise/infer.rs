@@ -129,12 +129,14 @@ impl Tries<'_> {
 
     /// Returns options with a value type of texts.
     fn value(&self, args: &TableArgs) -> Result<TableArgs, Failure> {
-        let source = self.input.open(&with_value(args, "utf8"), self.global);
-        let record = source.as_ref().ok().and_then(|source| source.schema().record());
+        // A table of one column takes no value type at all.
+        let source = self.input.open(args, self.global);
         let is_none = source.is_ok_and(|source| source.schema().value_type == ValueType::None);
         if is_none || args.value.as_deref() == Some("@row") {
             return Ok(args.clone());
         }
+        let source = self.input.open(&with_value(args, "utf8"), self.global);
+        let record = source.ok().and_then(|source| source.schema().record());
         let list = args.value.as_deref().filter(|list| record.is_some() && list.contains(','));
         let Some(list) = list else {
             let found = self.first_of(VALUES.iter().map(|name| with_value(args, name)))?;

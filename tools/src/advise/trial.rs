@@ -5,6 +5,7 @@ use super::input::{Replay, Sample};
 use crate::errors::{build_failure, opening, reading, typing};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::random::Random;
 use pleach::{Index, Key, OpenError, ReadError, Typed, Value, ValueType};
 use pleach_builder::source::Source;
 use pleach_builder::storage::UnnamedStorage;
@@ -162,14 +163,8 @@ pub fn look_up_ns_at_rest(index: &Index, until: Instant) -> Result<Option<f64>, 
 
 /// Returns random ranks.
 fn ranks(len: u64, count: usize) -> Vec<u64> {
-    let mut state = 0u64;
-    let draw = |_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(word ^ (word >> 31)) * u128::from(len)) >> 64) as u64
-    };
-    (0..count).map(draw).collect()
+    let mut random = Random::new(0);
+    (0..count).map(|_| random.below(len)).collect()
 }
 
 /// Returns the nanoseconds of a key, of `count` in batches: of each batch, the fastest of its turns counts, as others

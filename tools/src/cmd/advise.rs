@@ -10,6 +10,7 @@ use crate::advise::{
 use crate::cli::{AdviseArgs, BuildArgs, Global, TableArgs, Verify};
 use crate::errors::source_failure;
 use crate::failure::{ExitStatus, Failure};
+use crate::inputs::is_index;
 use crate::output;
 use crate::progress::Progress;
 use crate::search;
@@ -17,9 +18,6 @@ use crate::tables;
 use pleach_builder::Layout;
 use pleach_builder::publish::Rules;
 use pleach_format::Meaning;
-use pleach_format::version::MAGIC;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -134,13 +132,6 @@ fn all_choices(args: &BuildArgs, estimator: &Estimator<'_>) -> Result<(Sample, V
         }
     }
     Ok((sample, choices, is_cut))
-}
-
-/// Returns true for a Pleach file, by its first bytes.
-fn is_index(path: &Path) -> bool {
-    let mut head = [0; MAGIC.len()];
-    let is_file = path.metadata().is_ok_and(|found| found.is_file());
-    is_file && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == MAGIC
 }
 
 /// Returns the name of the file to build from these inputs.

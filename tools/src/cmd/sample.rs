@@ -7,6 +7,7 @@ use crate::any::Any;
 use crate::cli::{Global, SampleArgs, Verify};
 use crate::failure::{ExitStatus, Failure};
 use crate::meant::Meant;
+use crate::random::Random;
 use crate::search;
 use crate::stdout::Output;
 use std::collections::BTreeSet;
@@ -33,16 +34,10 @@ pub fn run(args: &SampleArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Draws `count` different numbers below `end`, each set of them as probable as any other. O(count log count).
 fn drawn(count: u64, end: u64, seed: u64) -> BTreeSet<u64> {
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut ranks = BTreeSet::new();
     for last in end - count..end {
-        // SplitMix64 (Steele, Lea, Flood, 2014); the high word of the product is a number up to `last`.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^= word >> 31;
-        let rank = ((u128::from(word) * (u128::from(last) + 1)) >> 64) as u64;
+        let rank = random.below(last + 1);
         if !ranks.insert(rank) {
             ranks.insert(last);
         }

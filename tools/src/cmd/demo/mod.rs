@@ -13,11 +13,12 @@ use crate::errors::{self, build_failure};
 use crate::failure::{Code, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::message::Message;
+use crate::random::{Random, mix64};
 use crate::render::json;
 use crate::render::table::aligned;
 use crate::render::text::shown;
 use crate::stdout;
-use orders::{Business, Order, Random, SHOP_DAY_IDS};
+use orders::{Business, Order, SHOP_DAY_IDS};
 use pleach::{FsckOptions, Index, ReadError, Typed, Verdict};
 use pleach_builder::{BuildOptions, remains};
 use serde_json::{Map, Value, json};
@@ -353,7 +354,7 @@ impl Scene {
         oracle: &Oracle,
         seed: u64,
     ) -> Result<(), ReadError> {
-        let mut random = Random::new(seed ^ 0x4A6E);
+        let mut random = Random::new(mix64(seed ^ 0x4A6E));
         let sorted = &oracle.0;
         let days = orders::shop_days();
         for number in 0..RANGES {

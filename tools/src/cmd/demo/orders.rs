@@ -4,6 +4,8 @@
 //! value of an order is its customer's number, drawn so that a few customers order much; it follows from the
 //! id, not from the position in the table.
 
+use crate::random::{Random, below, mix64};
+
 /// An order: id and customer.
 pub type Order = (u64, u32);
 
@@ -42,7 +44,7 @@ impl Business {
 
     /// Returns about `count` orders with distinct ids, unordered.
     pub fn orders(self, count: u64, seed: u64) -> Vec<Order> {
-        let mut random = Random(mix64(seed ^ mix64(self as u64 + 1)));
+        let mut random = Random::new(mix64(seed ^ mix64(self as u64 + 1)));
         let mut ids = match self {
             Self::Shop => shop_ids(count, &mut random),
             Self::Market => market_ids(count, &mut random),
@@ -61,46 +63,6 @@ const SHOP_DAYS: u64 = 3 * 365;
 pub const SHOP_DAY_IDS: u64 = 1_000_000_000;
 /// Number of customers of every business.
 const CUSTOMERS: u64 = 200_000;
-
-/// Numbers that follow from a seed.
-pub struct Random(u64);
-
-impl Random {
-    /// Makes a generator from a seed.
-    pub const fn new(seed: u64) -> Self {
-        Self(mix64(seed))
-    }
-
-    /// Returns 64 random bits.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix64(self.0)
-    }
-
-    /// Returns a number below `bound`; 0 if that is 0.
-    pub const fn below(&mut self, bound: u64) -> u64 {
-        below(self.next(), bound)
-    }
-
-    /// Shuffles the items, all orders equally likely.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for end in (1..items.len()).rev() {
-            items.swap(end, self.below(end as u64 + 1) as usize);
-        }
-    }
-}
-
-/// Mixes 64 bits without visible structure, as splitmix64 does at its end.
-const fn mix64(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
-
-/// Returns a number below `bound` that follows from well mixed bits; 0 if `bound` is 0.
-const fn below(mixed: u64, bound: u64) -> u64 {
-    ((mixed as u128 * bound as u128) >> 64) as u64
-}
 
 /// Draws a customer: few order much, since the result is below the smaller of two draws.
 fn customer(id: u64) -> u32 {
@@ -167,7 +129,7 @@ fn market_ids(count: u64, random: &mut Random) -> Vec<u64> {
 /// Returns `count` ids to look up, unordered: half of them present, a quarter next to one that is, a quarter
 /// anywhere; also the smallest and the largest possible number.
 pub fn questions(orders: &[Order], count: usize, seed: u64) -> Vec<u64> {
-    let mut random = Random::new(seed);
+    let mut random = Random::new(mix64(seed));
     let mut questions = Vec::with_capacity(count);
     let (min, max) =
         orders.iter().fold((u64::MAX, 0), |(min, max), order| (order.0.min(min), order.0.max(max)));
