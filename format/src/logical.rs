@@ -13,7 +13,7 @@
 //! point as their scale specifies, other types as few as are needed. Years outside of 0 to 9999 have a sign,
 //! and so have times outside of a day.
 
-use crate::record::Record;
+use crate::record::{Field, Record};
 use core::fmt;
 
 mod address;
@@ -408,9 +408,33 @@ impl fmt::Display for Meaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.logical {
             Logical::Plain => f.write_str(&self.words),
-            Logical::Record(text) => f.write_str(text),
+            Logical::Record(text) => match Record::parse(text) {
+                Some(record) => {
+                    let fields: Vec<String> = record.fields().iter().map(Field::shown).collect();
+                    write!(f, "record<{}>", fields.join(", "))
+                }
+                None => f.write_str(text),
+            },
             Logical::Composite(composite) => f.write_str(&composite.type_name()),
             logical => write!(f, "{} {}", self.words, logical),
+        }
+    }
+}
+
+impl Field {
+    /// Returns the name and the type as commands take it, where `Display` shows the type as META stores it.
+    ///
+    /// ```
+    /// use pleach_format::{Field, FieldKind};
+    /// let day = Field { logical: "Date32".to_owned(), ..Field::new("day", FieldKind::I32) };
+    /// assert_eq!((day.to_string().as_str(), day.shown().as_str()), ("day: i32 \"Date32\"", "day: i32 date"));
+    /// ```
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let plain = Self::new(self.name.as_str(), self.kind);
+        match Meaning::new(self.kind, &self.logical).logical {
+            Logical::Plain => plain.to_string(),
+            logical => format!("{plain} {logical}"),
         }
     }
 }

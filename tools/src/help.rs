@@ -297,7 +297,7 @@ Examples:
 
 pub const DEVICES: &str = "\
 Shows the vector instructions of the CPU, whether files can be mapped with huge pages, which GPUs \
-are found, and what is used for searching. This version searches on the CPU.";
+are found, and which of them a look-up uses.";
 
 pub const DEVICES_EXAMPLES: &str = "\
 Examples:

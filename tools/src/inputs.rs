@@ -13,7 +13,7 @@ use crate::errors::{self, build_failure, source_failure};
 use crate::failure::{self, Failure};
 use crate::message::Message;
 use crate::progress::Progress;
-use crate::render::text::{counted, grouped};
+use crate::render::text::{counted, grouped, printable};
 use crate::request::{InputTypes, nulls_text};
 use crate::search;
 use pleach::{Index, KeyType};
@@ -262,7 +262,7 @@ impl<'a> Inputs<'a> {
                 shown.display(),
                 counted(made.tuples, "tuple"),
                 schema.key_meaning(),
-                schema.value_meaning(),
+                printable(&schema.value_meaning().to_string()),
                 grouped(made.file_bytes),
                 nulls_text(counts),
                 started.elapsed().as_secs_f64(),

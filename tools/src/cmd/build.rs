@@ -11,8 +11,7 @@ use crate::metrics::{Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::picture::record_text;
-use crate::render::text::{counted, grouped, hex};
+use crate::render::text::{counted, grouped, hex, printable};
 use crate::request::nulls_text;
 use crate::stdout;
 use crate::tables::{self, Origin};
@@ -103,7 +102,6 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         generation => format!(", generation {generation}"),
     };
     let (keys, values) = (Meaning::new(summary.key_type, &summary.key_logical), schema.value_meaning());
-    let record = schema.record();
     let approximate = summary.approximate.map(|found| format!(", {}", found.describe())).unwrap_or_default();
     let tuples = counted(summary.tuples, schema.interval.map_or("tuple", |_| "interval"));
     format!(
@@ -111,7 +109,7 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, counts: &NullCounts, to
         path.display(),
         tuples,
         keys,
-        record.as_ref().map_or_else(|| values.to_string(), record_text),
+        printable(&values.to_string()),
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),
         nulls_text(counts),

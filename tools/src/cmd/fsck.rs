@@ -10,7 +10,7 @@ use crate::metrics::{Checked, Metrics, Run};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::text::{counted, human_bytes, shown};
+use crate::render::text::{counted, shown};
 use crate::stdout;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
@@ -138,7 +138,7 @@ fn print(path: &Path, report: &Report, strays: &[PathBuf], quiet: bool) -> Resul
         }
     }
     let tuples = report.tuples.map_or(String::new(), |tuples| format!(", {}", counted(tuples, "tuple")));
-    let checked = format!("{} in {}{tuples}", human_bytes(report.bytes), counted(report.blocks, "block"));
+    let checked = format!("{} in {}{tuples}", counted(report.bytes, "byte"), counted(report.blocks, "block"));
     match report.verdict {
         Verdict::Clean if !quiet => {
             let _ = writeln!(text, "clean: {}: {checked} checked", shown(path));

@@ -11,10 +11,10 @@ use crate::failure::{ExitStatus, Failure};
 use crate::meant::Meant;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::picture::{datum_json, datum_text, record_text};
+use crate::render::picture::{datum_json, datum_text};
 use crate::render::table::{Side, table};
 use crate::render::terminal;
-use crate::render::text::{counted, grouped, shown};
+use crate::render::text::{counted, grouped, printable, shown};
 use crate::search;
 use crate::stdout;
 use pleach::{Datum, Record};
@@ -119,11 +119,12 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
     )?;
     drop(progress);
     let meta = index.meta().map_err(errors::reading(&args.file))?;
+    let value = Meaning::new(index.value_type(), &meta.value_logical);
     let types = (
         Meaning::new(index.key_type(), &meta.key_logical).to_string(),
         record.as_ref().map_or_else(
-            || index.value_type().to_string(),
-            |record| if global.json { record.to_string() } else { record_text(record) },
+            || value.to_string(),
+            |record| if global.json { record.to_string() } else { printable(&value.to_string()) },
         ),
     );
     if global.json {

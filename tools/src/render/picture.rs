@@ -3,11 +3,10 @@
 use crate::render::text::{counted, printable, put_meant, put_meant_json};
 use pleach::Datum;
 use pleach_format::logical::Form;
-use pleach_format::record::Field;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::CLOSING_BYTES;
-use pleach_format::{Header, Meaning, Record};
+use pleach_format::Header;
 
 /// A section of a file, drawn as a bar.
 pub struct Bar {
@@ -73,18 +72,4 @@ pub fn key_ends(header: &Header) -> Option<(Datum<'_>, Datum<'_>)> {
         Some((min, max)) => Some((Datum::of_word(key, min), Datum::of_word(key, max))),
         None => header.key_ends().map(|(min, max)| (Datum::of_bytes(key, min), Datum::of_bytes(key, max))),
     }
-}
-
-/// Returns a field of a record with its type as commands take it, as `when: timestamp[us,UTC]`.
-pub fn field_text(field: &Field) -> String {
-    let meant = Meaning::new(field.kind, &field.logical).logical.name();
-    let plain = Field { logical: String::new(), ..field.clone() };
-    let blank = if meant.is_empty() { "" } else { " " };
-    printable(&format!("{plain}{blank}{meant}"))
-}
-
-/// Returns a record as `record<name: type, ...>`, with types as commands take them.
-pub fn record_text(record: &Record) -> String {
-    let fields: Vec<String> = record.fields().iter().map(field_text).collect();
-    format!("record<{}>", fields.join(", "))
 }

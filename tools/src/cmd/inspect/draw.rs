@@ -96,7 +96,7 @@ impl Found<'_> {
         for (index, field) in record.iter().flat_map(Record::fields).enumerate() {
             let end = if field.kind.is_text() { "its end " } else { "" };
             let from = record.as_ref().map_or(0, |record| record.offset(index));
-            facts.push(("  field", format!("{}, {end}from byte {from}", picture::field_text(field))));
+            facts.push(("  field", format!("{}, {end}from byte {from}", printable(&field.shown()))));
         }
         if record.is_none() && Record::is_meant(&meta.value_logical) {
             facts.push(("", format!("<-- not a record of {value} values: they are shown as stored")));

@@ -10,7 +10,7 @@ use crate::errors::build_failure;
 use crate::failure::{ExitStatus, Failure};
 use crate::output;
 use crate::render::table::Side;
-use crate::render::text::{grouped, hex, human_bytes, printable, shown};
+use crate::render::text::{counted, grouped, hex, printable, shown};
 use crate::render::{json, picture};
 use crate::stdout;
 use pleach_builder::publish::{self, Rules};
@@ -45,7 +45,7 @@ impl Found<'_> {
             document.insert("html_bytes".to_owned(), json::int(page.len() as u64));
             stdout::print_json(document)?;
         } else if !global.quiet {
-            crate::failure::say(&format!("wrote {}: {}", out.display(), human_bytes(page.len() as u64)));
+            crate::failure::say(&format!("wrote {}: {}", out.display(), counted(page.len() as u64, "byte")));
         }
         self.status()
     }
@@ -64,7 +64,7 @@ impl Found<'_> {
              <title>{name} - Pleach</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
              <header><h1>{name}</h1>\n<p><strong class=\"{state}\">{state}</strong> {bytes}</p>\n",
             state = verdict.name(),
-            bytes = escaped(&bytes_text(self.file_bytes)),
+            bytes = escaped(&counted(self.file_bytes, "byte")),
         );
         if let Some(problem) = self.problem_text() {
             let _ =
@@ -194,7 +194,7 @@ fn map(header: &Header) -> String {
     let mut at = 0.0;
     for (place, (bar, width)) in bars.iter().zip(&widths).enumerate() {
         let width = width * scale;
-        let title = escaped(&format!("{}: {}", bar.name, bytes_text(bar.bytes)));
+        let title = escaped(&format!("{}: {}", bar.name, counted(bar.bytes, "byte")));
         let colour = place % COLOURS;
         let _ = writeln!(
             text,
@@ -310,14 +310,6 @@ fn put_marked(
         text.push_str("</tr>\n");
     }
     text.push_str("</tbody>\n</table>\n</div>\n");
-}
-
-fn bytes_text(bytes: u64) -> String {
-    if bytes < 1024 {
-        format!("{bytes} bytes")
-    } else {
-        format!("{} ({} bytes)", human_bytes(bytes), grouped(bytes))
-    }
 }
 
 /// Returns text as part of a page, in elements and in quoted attributes.
