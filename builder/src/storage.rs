@@ -197,6 +197,13 @@ pub struct RealStorage;
 /// Minimum size of writes that are sent to the disk at once, so that little is left for the final sync.
 const WRITEBACK_BYTES: usize = 1 << 20;
 
+impl RealStorage {
+    /// Makes a file of the storage of an open file.
+    pub(crate) fn own(self, file: File) -> Box<dyn StorageFile> {
+        Box::new(RealFile { file, is_kept: false })
+    }
+}
+
 struct RealFile {
     file: File,
     /// True if the contents must survive a power cut; a file without a name is not synced.

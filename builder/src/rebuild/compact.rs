@@ -247,7 +247,7 @@ impl<'a> Stream<'a> {
 }
 
 /// Appends a run of tuples.
-fn append(from: &Chunk, run: std::ops::Range<usize>, to: &mut Chunk) {
+pub(crate) fn append(from: &Chunk, run: Range<usize>, to: &mut Chunk) {
     let column = |from: &Column, to: &mut Column| match (from, to) {
         (Column::U32(from), Column::U32(to)) => to.extend_from_slice(&from[run.clone()]),
         (Column::U64(from), Column::U64(to)) => to.extend_from_slice(&from[run.clone()]),

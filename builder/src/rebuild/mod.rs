@@ -10,6 +10,7 @@
 //! copying.rs      a copy whose blocks are verified
 //! generations.rs  which generations are kept, removed and listed
 //! passing.rs      errors that pass through a source
+//! ordered.rs      the tuples of a file as sources of builds
 //! rollback.rs     a kept generation becomes the current one again
 //! upgrade.rs      the same generation in the current format
 //! ```
@@ -23,6 +24,7 @@ pub(crate) mod compact;
 mod copying;
 mod elements;
 pub(crate) mod generations;
+mod ordered;
 mod pages;
 mod passing;
 mod patch;
@@ -36,6 +38,7 @@ pub use crate::held::kept_path;
 pub use changes::Applied;
 pub use compact::{CompactOptions, Compacted, compact};
 pub use generations::{Generation, State, generations};
+pub use ordered::{Ordered, build as build_ordered, unwrapped_source};
 pub use rollback::{RollbackOptions, RolledBack, rollback, rollback_with_storage};
 pub use upgrade::{Upgraded, upgrade, upgrade_with_storage};
 

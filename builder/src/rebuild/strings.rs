@@ -103,6 +103,13 @@ impl<'a> ByteMerge<'a> {
         &self.effects
     }
 
+    /// Leaves out whole windows before `rank`, and returns the first rank that is left. Only for merges
+    /// without effects, before the first read.
+    pub(crate) fn start_at(&mut self, rank: u64) -> u64 {
+        self.rank = rank.min(self.base.header.tuples) / WINDOW_TUPLES * WINDOW_TUPLES;
+        self.rank
+    }
+
     fn load(&mut self) -> Result<(), BuildError> {
         let header = &self.base.header;
         self.window = self.rank..(self.rank + WINDOW_TUPLES).min(header.tuples);

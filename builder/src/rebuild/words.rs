@@ -113,6 +113,16 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         &self.effects
     }
 
+    /// Leaves out tuples before `rank`, as far as blocks have no others, and returns the first rank that is
+    /// left. Only for merges without effects, before the first read.
+    pub(crate) fn start_at(&mut self, rank: u64) -> u64 {
+        let per_block = self.stored.per_line() as u64 * BLOCK_LINES;
+        let block = rank.min(self.base.header.tuples) / per_block;
+        self.next = (block * BLOCK_LINES).min(self.base.header.lines);
+        self.started = self.next > 0;
+        block * per_block
+    }
+
     /// Reads the lines from `first` on, and leaves out lost blocks.
     fn read(&self, first: u64, window: &mut Window) -> Result<(), BuildError> {
         let n = self.stored.per_line();
