@@ -1,0 +1,49 @@
+//! Batches: keys are grouped by file, and answers come in the order of the keys.
+
+use super::Set;
+use crate::error::Result;
+use crate::keys::key_bytes;
+use pleach::Datum;
+use std::collections::BTreeMap;
+
+impl Set {
+    /// Groups keys by the file that can have them: the numbers of the keys, in their order, for each file that is
+    /// needed. O(keys x log files); no file is opened.
+    ///
+    /// # Errors
+    /// [`SetError::Key`](crate::SetError::Key) if a key is of another type.
+    pub fn group(&self, keys: &[Datum<'_>]) -> Result<BTreeMap<usize, Vec<usize>>> {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(file) = self.manifest.file_of_key(&key_bytes(self.key_type(), key)?) {
+                groups.entry(file).or_default().push(at);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Looks up many keys, whose cache misses overlap: one batch in each file that can have some of them.
+    ///
+    /// # Errors
+    /// Those of [`Set::get`].
+    pub fn get_many(&self, keys: &[Datum<'_>]) -> Result<Vec<Option<Datum<'static>>>> {
+        let mut values = vec![None; keys.len()];
+        for (file, numbers) in self.group(keys)? {
+            let Some(map) = self.file_or_none(file)? else { continue };
+            let own: Vec<Datum<'_>> = numbers.iter().map(|&at| keys[at].clone()).collect();
+            let found = map.get_many(&own).map_err(|error| self.failed(file, error))?;
+            for (at, value) in numbers.into_iter().zip(found) {
+                values[at] = value.map(Datum::into_owned);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns the rank of the first tuple with each of many keys.
+    ///
+    /// # Errors
+    /// Those of [`Set::rank`].
+    pub fn rank_many(&self, keys: &[Datum<'_>]) -> Result<Vec<Option<u64>>> {
+        keys.iter().map(|key| self.rank(key)).collect()
+    }
+}

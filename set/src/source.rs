@@ -1,0 +1,104 @@
+//! The tuples of a set as one source: for builds, exports and operators that read everything.
+
+use crate::error::{Result, SetError};
+use crate::schema::source_schema;
+use crate::set::Set;
+use pleach_builder::rebuild::Ordered;
+use pleach_builder::source::{self, Chunk, Source, SourceError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// Tuples that are read at a time.
+const CHUNK_TUPLES: usize = 1 << 16;
+/// Chunks that are read ahead.
+const AHEAD: usize = 2;
+
+/// All tuples of a set in order. Files are read by verified blocks, one after the other, on a thread that reads
+/// ahead; at most one of them is open.
+#[derive(Debug)]
+pub struct SetSource {
+    schema: source::Schema,
+    chunks: Option<Receiver<Result<Chunk>>>,
+    tuples: u64,
+    read: u64,
+}
+
+impl SetSource {
+    /// Begins to read.
+    #[must_use]
+    pub fn new(set: Arc<Set>) -> Self {
+        let tuples = set.len();
+        let schema = source::Schema { rows: Some(tuples), ..source_schema(set.schema()) };
+        let (sender, chunks) = sync_channel(AHEAD);
+        let _detached = thread::Builder::new().name("pleach-set-read".into()).spawn(move || {
+            if let Err(error) = send_all(&set, &sender) {
+                // Nobody listens if the reader was dropped.
+                let _ = sender.send(Err(error));
+            }
+        });
+        Self { schema, chunks: Some(chunks), tuples, read: 0 }
+    }
+}
+
+fn send_all(set: &Set, to: &SyncSender<Result<Chunk>>) -> Result<()> {
+    for file in 0..set.manifest().files() {
+        // It is compared with the manifest when it is opened.
+        let Some(map) = set.file_or_none(file)? else { continue };
+        let tuples = Ordered::open(map.index().path())?;
+        let mut source = tuples.source(0..tuples.tuples())?;
+        loop {
+            let mut chunk = Chunk::default();
+            source.next_chunk(&mut chunk, CHUNK_TUPLES).map_err(|error| SetError::Build(in_source(error)))?;
+            if chunk.is_empty() {
+                break;
+            }
+            if to.send(Ok(chunk)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn in_source(error: SourceError) -> pleach::Error {
+    pleach_builder::rebuild::unwrapped_source(error).into()
+}
+
+impl Source for SetSource {
+    fn schema(&self) -> &source::Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
+        chunk.clear();
+        let Some(chunks) = &self.chunks else { return Ok(()) };
+        let received = chunks.recv();
+        match received {
+            Ok(Ok(next)) => {
+                self.read += next.len() as u64;
+                *chunk = next;
+                Ok(())
+            }
+            // The thread ended: all was read.
+            Err(_) => {
+                self.chunks = None;
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                self.chunks = None;
+                Err(SourceError {
+                    input: "set".into(),
+                    place: error.object().unwrap_or_default().to_owned(),
+                    what: "it cannot be read".into(),
+                    advice: String::new(),
+                    cause: Some(Box::new(error)),
+                })
+            }
+        }
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.read, Some(self.tuples))
+    }
+}
