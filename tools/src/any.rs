@@ -15,10 +15,13 @@ use crate::render::text::{put_datum_json, put_meant, put_meant_json, unescaped};
 use pleach::{Datum, Index, Key, KeyType, Near, ReadError, Record, Tuples, Typed, Value, Word};
 use pleach_format::logical::{Element, Form, TextError, with_article};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
+use pleach_set::{Set, SetError};
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A key to look for.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct Any<'a> {
     path: &'a Path,
     record: Option<&'a Record>,
     meant: &'a Meant,
+    /// The set, if it is not a file; `index` then has its types and no tuples.
+    set: Option<&'a Set>,
 }
 
 fn word_of<K: Key + FromText, V: Value>(_: &Typed<'_, K, V>, text: &[u8]) -> Result<u128, Message> {
@@ -53,7 +58,12 @@ impl<'a> Any<'a> {
     }
 
     pub fn new(index: &'a Index, path: &'a Path, record: Option<&'a Record>, meant: &'a Meant) -> Self {
-        Self { index, path, record, meant }
+        Self { index, path, record, meant, set: None }
+    }
+
+    /// Searches a set, if there is one, whose types the index has.
+    pub fn of_set(self, set: Option<&'a Arc<Set>>) -> Self {
+        Self { set: set.map(|set| &**set), ..self }
     }
 
     /// Returns the format in which keys are printed.
@@ -97,6 +107,10 @@ impl<'a> Any<'a> {
 
     /// Returns the rank of the first tuple whose key is at least `key`.
     pub fn lower_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
+        if let Some(set) = self.set {
+            let ranks = set.rank_range((Bound::Included(self.shown(key)), Bound::Unbounded));
+            return Ok(ranks.map_err(|error| errors::set_failure(&error))?.start);
+        }
         match key {
             AnyKey::Bytes(key) => self.strings()?.lower_bound(key),
             AnyKey::Word(word) => {
@@ -108,6 +122,10 @@ impl<'a> Any<'a> {
 
     /// Returns the rank of the first tuple whose key is above `key`.
     pub fn upper_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
+        if let Some(set) = self.set {
+            let ranks = set.rank_range((Bound::Excluded(self.shown(key)), Bound::Unbounded));
+            return Ok(ranks.map_err(|error| errors::set_failure(&error))?.start);
+        }
         match key {
             AnyKey::Bytes(key) => self.strings()?.upper_bound(key),
             AnyKey::Word(word) => {
@@ -147,9 +165,9 @@ impl<'a> Any<'a> {
                 let message = Message::new(format!("no {name} key begins with '{prefix}'"));
                 Failure::usage(message.because(Message::of(&form.advice(error))))
             })?;
-            return self.strings()?.prefix_ranks(&prefix).map_err(|error| self.failed(error));
+            return self.prefix_ranks(&prefix);
         }
-        let ranks = |prefix: &[u8]| self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
+        let ranks = |prefix: &[u8]| self.prefix_ranks(prefix);
         let (digits, may_be_text) = match key_type {
             KeyType::Utf8 => return ranks(&byte_key(key_type, prefix.as_bytes()).map_err(Failure::usage)?),
             KeyType::Fixed(_) | KeyType::Bytes => match prefix.strip_prefix("\\x") {
@@ -182,6 +200,78 @@ impl<'a> Any<'a> {
         if may_be_text && found.is_empty() { ranks(prefix.as_bytes()) } else { Ok(found) }
     }
 
+    /// Returns the ranks of the byte keys that begin with these bytes.
+    fn prefix_ranks(&self, prefix: &[u8]) -> Result<Range<u64>, Failure> {
+        let Some(set) = self.set else {
+            return self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
+        };
+        let key = |bytes: Vec<u8>| Datum::of_bytes(self.index.key_type(), bytes);
+        // The keys up to the next prefix of this length; behind 255, 255, ... there is none.
+        let kept = prefix.iter().rposition(|&byte| byte != u8::MAX).map_or(0, |last| last + 1);
+        let mut next = prefix[..kept].to_vec();
+        let end = match next.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(key(next))
+            }
+            None => Bound::Unbounded,
+        };
+        let ranks = set.rank_range((Bound::Included(key(prefix.to_vec())), end));
+        ranks.map_err(|error| errors::set_failure(&error))
+    }
+
+    /// Asks files of the set: those that `file_of` chooses for the keys, each for its keys by `ask`.
+    fn ask_files(
+        &self,
+        set: &Set,
+        keys: &[AnyKey],
+        file_of: impl Fn(&[u8]) -> Option<usize>,
+        ask: impl Fn(&Any<'_>, &[AnyKey]) -> Result<Vec<Option<u64>>, Failure>,
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        let failed = |error: SetError| errors::set_failure(&error);
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, key) in keys.iter().enumerate() {
+            let shown = self.shown(key);
+            let bytes = pleach_set::key_bytes(self.index.key_type(), &shown).map_err(failed)?;
+            if let Some(file) = file_of(&bytes) {
+                groups.entry(file).or_default().push(at);
+            }
+        }
+        let mut ranks = vec![None; keys.len()];
+        for (file, numbers) in groups {
+            let Some(map) = set.file_or_none(file).map_err(failed)? else { continue };
+            let index = map.index();
+            let own: Vec<AnyKey> = numbers.iter().map(|&at| keys[at].clone()).collect();
+            let any = Any { index, path: index.path(), record: None, meant: self.meant, set: None };
+            let first = set.manifest().ranks(file).start;
+            for (at, rank) in numbers.into_iter().zip(ask(&any, &own)?) {
+                ranks[at] = rank.map(|rank| first + rank);
+            }
+        }
+        Ok(ranks)
+    }
+
+    /// Returns the ranks of the tuples nearest to keys. A key between two files is as far from the last key of the
+    /// one as from the first key of the other, or nearer to one of them.
+    fn nearest_of_set(&self, set: &Set, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        let manifest = set.manifest();
+        let between = |bytes: &[u8]| {
+            let below = manifest.file_at_or_below(bytes);
+            let is_between = below.is_some_and(|file| bytes > manifest.max(file));
+            below.filter(|&file| is_between && file + 1 < manifest.files())
+        };
+        let file_of = |bytes: &[u8]| match (manifest.file_at_or_below(bytes), between(bytes)) {
+            (_, Some(file)) => {
+                let [query, below, above] = [bytes, manifest.max(file), manifest.min(file + 1)]
+                    .map(|key| pleach_set::key_datum(self.index.key_type(), key));
+                Some(file + usize::from(is_nearer(&query, &below, &above)))
+            }
+            (None, None) => (manifest.files() > 0).then_some(0),
+            (below, None) => below,
+        };
+        self.ask_files(set, keys, file_of, |any, keys| any.near(Near::Nearest, keys))
+    }
+
     /// Returns the ranks of the keys that begin with the parts of a text; `None` if keys are not composite, or if the
     /// text has all parts.
     pub fn first_parts(&self, text: &str) -> Result<Option<Range<u64>>, Failure> {
@@ -202,6 +292,10 @@ impl<'a> Any<'a> {
 
     /// Returns for each key the rank of its first tuple, if there is one.
     pub fn ranks(&self, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        if let Some(set) = self.set {
+            let file_of = |bytes: &[u8]| set.manifest().file_of_key(bytes);
+            return self.ask_files(set, keys, file_of, |any, keys| any.ranks(keys));
+        }
         let mut ranks = vec![0; keys.len()];
         let mut present = vec![0; keys.len().div_ceil(64)];
         let found = if self.index.key_type().is_bytes() {
@@ -225,6 +319,10 @@ impl<'a> Any<'a> {
 
     /// Returns for each key the rank of the interval that holds it, if there is one.
     pub fn holding(&self, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        if let Some(set) = self.set {
+            let file_of = |bytes: &[u8]| set.manifest().file_at_or_below(bytes);
+            return self.ask_files(set, keys, file_of, |any, keys| any.holding(keys));
+        }
         let (mut ranks, words) = (vec![0; keys.len()], words_of(keys));
         let found =
             self.numbers(pleach::with_typed!(self.index, |view| holding(&view, &words, &mut ranks)))?;
@@ -234,6 +332,17 @@ impl<'a> Any<'a> {
 
     /// Returns for each key the rank of the tuple near it, if there is one.
     pub fn near(&self, near: Near, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        if let Some(set) = self.set {
+            let manifest = set.manifest();
+            let above =
+                |bytes: &[u8]| Some(manifest.file_at_or_above(bytes)).filter(|&file| file < manifest.files());
+            let ask = |any: &Any<'_>, keys: &[AnyKey]| any.near(near, keys);
+            return match near {
+                Near::Floor => self.ask_files(set, keys, |bytes| manifest.file_at_or_below(bytes), ask),
+                Near::Ceiling => self.ask_files(set, keys, above, ask),
+                Near::Nearest => self.nearest_of_set(set, keys),
+            };
+        }
         let mut ranks = vec![0; keys.len()];
         let found = if self.index.key_type().is_bytes() {
             self.strings()?.near_batch(near, &bytes_of(keys), &mut ranks)
@@ -343,10 +452,39 @@ impl<'a> Any<'a> {
         }
     }
 
+    /// Returns true if the tuple of a rank is in a file that is left out.
+    pub fn is_left_out(&self, rank: u64) -> Result<bool, Failure> {
+        let Some(set) = self.set.filter(|set| set.is_partial()) else { return Ok(false) };
+        let Some(file) = set.manifest().file_of_rank(rank) else { return Ok(false) };
+        let file = set.file_or_none(file).map_err(|error| errors::set_failure(&error))?;
+        Ok(file.is_none())
+    }
+
     /// Returns the tuple of a rank.
     pub fn tuple(&self, rank: u64) -> Result<(Datum<'a>, Datum<'a>), Failure> {
+        if let Some(set) = self.set {
+            let tuple = set.select(rank).map_err(|error| errors::set_failure(&error))?;
+            return Ok(tuple.unwrap_or((Datum::None, Datum::None)));
+        }
         let tuple = self.index.tuple(rank).map_err(|error| self.failed(error))?;
         Ok(tuple.unwrap_or((Datum::None, Datum::None)))
+    }
+}
+
+/// Reports whether `above` is nearer to a key than `below`, as searches of a file do.
+fn is_nearer(query: &Datum<'_>, below: &Datum<'_>, above: &Datum<'_>) -> bool {
+    match (query, below, above) {
+        (Datum::F64(query), Datum::F64(below), Datum::F64(above)) => above - query < query - below,
+        (Datum::U32(query), Datum::U32(below), Datum::U32(above)) => above - query < query - below,
+        (Datum::U64(query), Datum::U64(below), Datum::U64(above)) => above - query < query - below,
+        (Datum::U128(query), Datum::U128(below), Datum::U128(above)) => above - query < query - below,
+        (Datum::I32(query), Datum::I32(below), Datum::I32(above)) => {
+            above.abs_diff(*query) < query.abs_diff(*below)
+        }
+        (Datum::I64(query), Datum::I64(below), Datum::I64(above)) => {
+            above.abs_diff(*query) < query.abs_diff(*below)
+        }
+        _ => false,
     }
 }
 

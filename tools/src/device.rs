@@ -70,11 +70,16 @@ pub struct OnDevice<'a> {
 }
 
 impl<'a> OnDevice<'a> {
+    /// Leaves all to the CPU.
+    pub fn cpu(args: &'a GetArgs) -> Self {
+        Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto: true, args }
+    }
+
     /// Copies a table to the requested device. Tuples near keys, and intervals, are searched through no tree.
     pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs, is_near: bool) -> Result<Self, Failure> {
         let structure = args.strategy.structure;
         let is_auto = args.device == Device::Auto;
-        let mut this = Self { table: None, algorithm: Algorithm::Auto, section_bytes: None, is_auto, args };
+        let mut this = Self { is_auto, ..Self::cpu(args) };
         // A named structure is searched on the CPU, unless a GPU is named too.
         let may = !is_auto || structure == Structure::Auto;
         if let Some(number) = args.device.number(args, index, costs).filter(|_| may) {

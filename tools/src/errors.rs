@@ -3,12 +3,13 @@
 use crate::failure::{self, Code, Failure};
 use crate::found;
 use crate::message::Message;
-use pleach::{FormatError, OpenError, ReadError};
+use pleach::{ErrorKind, FormatError, OpenError, ReadError};
 use pleach_builder::BuildError;
 use pleach_builder::source::SourceError;
 use pleach_gpu::GpuError;
 use pleach_relation::RelationError;
 use pleach_relation::expr::ExprError;
+use pleach_set::SetError;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write, stderr};
 use std::path::Path;
@@ -89,6 +90,9 @@ pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
 
 /// Converts the error of a refused input: bad data, or a file that cannot be read.
 pub fn source_failure(error: &SourceError) -> Failure {
+    if let Some(error) = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<SetError>()) {
+        return set_failure(error);
+    }
     let place = |message: Message| {
         let message = message.at(&error.input);
         if error.place.is_empty() { message } else { message.more(&error.place) }
@@ -175,6 +179,44 @@ pub fn build_failure(error: &BuildError) -> Failure {
         BuildError::Overtaken { .. } | BuildError::LockClosed { .. } => Code::Busy,
         _ => Code::Failed,
     };
+    Failure::new(code, Message::of(error))
+}
+
+/// Converts the error of a set.
+pub fn set_failure(error: &SetError) -> Failure {
+    match error {
+        SetError::Build(error) => return inner_failure(error),
+        SetError::File { source, .. } => return inner_failure(source),
+        SetError::Store(error) => {
+            let message = Message::new(format!("cannot {}", error.operation)).at(&error.name);
+            return Failure::new(Code::of_io(&error.source), message.because(failure::advise(&error.source)));
+        }
+        SetError::Usage(text) => return Failure::usage(Message::of(text)),
+        _ => {}
+    }
+    let code = match error.kind() {
+        ErrorKind::Damaged => Code::Damaged,
+        ErrorKind::Newer => Code::Newer,
+        ErrorKind::Foreign => Code::Foreign,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::TypesDiffer => Code::TypesDiffer,
+        ErrorKind::Busy => Code::Busy,
+        ErrorKind::Input => Code::Input,
+        _ => Code::Failed,
+    };
+    Failure::new(code, Message::of(error))
+}
+
+/// Converts the error of a file of a set.
+fn inner_failure(error: &pleach::Error) -> Failure {
+    let Some(inner) = error.get_ref() else { return Failure::new(Code::TypesDiffer, Message::of(error)) };
+    if let Some(error) = inner.downcast_ref::<BuildError>() {
+        return build_failure(error);
+    }
+    if let Some(error) = inner.downcast_ref::<OpenError>() {
+        return opening(error);
+    }
+    let code = if error.is_damage() { Code::Damaged } else { Code::Failed };
     Failure::new(code, Message::of(error))
 }
 

@@ -284,6 +284,80 @@ Examples:
   pleach compact monday.pleach tuesday.pleach -o both.pleach
   pleach compact old.pleach new.pleach -o all.pleach --unique last    new values win";
 
+pub const SET: &str = "\
+A set is a table in several files: a folder with files, each with a range of the keys, and with a \
+small manifest for each generation, which says which files these are. It is for tables that are \
+larger than one file should be, and for builds on several machines. `pleach get`, `range`, `export`, \
+`fsck`, `inspect`, `stats`, `sample`, `diff`, `rebuild`, `generations`, `rollback` and the relational \
+commands take the folder of a set, or one of its manifests, where they take a file.
+
+A look-up opens one file. Files and manifests never change: a new generation is a new manifest, and \
+readers keep the one that they have. spec/SET.md specifies the bytes and the protocol.
+
+A file that is missing, damaged, or not the one that the manifest describes is an error that names \
+it. With --partial a command answers without such files, says which they are, and exits with 4.";
+
+pub const SET_EXAMPLES: &str = "\
+Examples:
+  pleach set build part-*.parquet -o orders --key o_orderkey --value o_custkey
+  pleach get orders 7 32 33
+  pleach set rebuild orders --apply changes.csv
+  pleach set sweep orders --dry-run";
+
+pub const SET_BUILD: &str = "\
+Reads tables in one pass, sorts them, on disk if they are larger than --memory, cuts the sorted \
+tuples into files, and publishes these as the next generation of the set in DIR: complete, or not at \
+all. Equal keys are never in two files; a key with very many tuples makes a larger file. The same \
+input and options give files of the same bytes, for any number of threads and any memory.";
+
+pub const SET_BUILD_EXAMPLES: &str = "\
+Examples:
+  pleach set build part-*.csv -o table --header first --memory 4GiB
+  pleach set build orders.parquet -o orders --key o_orderkey --partitions 16
+  pleach set build words.csv -o words --key-type utf8 --partition-tuples 2^20";
+
+pub const SET_WRITE: &str = "\
+Writes files as `pleach set build` does, but publishes nothing: it prints the entries of the files as \
+JSON, for `pleach set commit`. So several workers can write files of separate ranges of keys at the \
+same time. Files that are never committed are litter, which `pleach set sweep` deletes.";
+
+pub const SET_WRITE_EXAMPLES: &str = "\
+Examples:
+  pleach set write january.csv -o sales > january.json
+  pleach set write february.csv -o sales > february.json
+  pleach set commit sales january.json february.json";
+
+pub const SET_COMMIT: &str = "\
+Publishes the next generation of a set: the files of the current one, and those of the entries. Types \
+must be equal, ranges of keys must not overlap, and every file must be there. Of two committers one \
+wins, and the other fails with the code busy and has changed nothing.";
+
+pub const SET_COMMIT_EXAMPLES: &str = "\
+Examples:
+  pleach set commit sales january.json february.json
+  pleach set write all.csv -o sales | pleach set commit sales - --replace";
+
+pub const SET_REBUILD: &str = "\
+Applies a batch of changes, as `pleach rebuild` does, and publishes the next generation of the set. \
+Only the files that the changes meet are made anew; the others are carried over. A file that grows \
+past twice the tuples of a partition is divided, and one without tuples is dropped.";
+
+pub const SET_REBUILD_EXAMPLES: &str = "\
+Examples:
+  pleach set rebuild orders --apply changes.csv
+  pleach generations orders
+  pleach rollback orders 3";
+
+pub const SET_SWEEP: &str = "\
+Deletes the manifests of old generations, and files that no kept generation names and that are older \
+than --grace. A worker that takes longer than half of the grace cannot commit, and a reader that keeps \
+a generation for longer may miss files: choose it longer than both.";
+
+pub const SET_SWEEP_EXAMPLES: &str = "\
+Examples:
+  pleach set sweep orders --dry-run
+  pleach set sweep orders --grace 7d --keep 5";
+
 pub const DEMO: &str = "\
 Generates orders with skewed, clustered and random ids, builds files from them, looks keys up, \
 compares every answer with a naive oracle, and prints results and speeds, together with those of \

@@ -23,9 +23,12 @@ use pleach_builder::{BuildOptions, build_with_storage};
 use pleach_format::logical::{Logical, matching};
 use pleach_format::{Meaning, Record, ValueType};
 use pleach_input::{Format, InputOptions, NullCounts, Types};
+use pleach_set::{LeftOut, Set, SetSource};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Which values of an input a command needs, if the input is a table.
@@ -57,6 +60,8 @@ pub struct Inputs<'a> {
     all: Vec<Input<'a>>,
     tables: &'a Tables,
     global: &'a Global,
+    /// Files of sets that were left out.
+    left_out: RefCell<Vec<LeftOut>>,
 }
 
 /// Types that tables take from another input.
@@ -116,7 +121,7 @@ impl<'a> Inputs<'a> {
             let message = Message::new("no input is a table, so that there are no columns to choose");
             return Err(Failure::usage(message.advise("leave out the options of inputs that are tables")));
         }
-        Ok(Self { all, tables, global })
+        Ok(Self { all, tables, global, left_out: RefCell::default() })
     }
 
     /// Returns the files that are read: those of folders and patterns, too.
@@ -126,7 +131,7 @@ impl<'a> Inputs<'a> {
             if input.is_table {
                 let expanded = pleach_input::expanded(&[input.path.to_owned()]);
                 files.extend(expanded.map_err(|error| source_failure(&error))?);
-            } else {
+            } else if !input.path.is_dir() {
                 files.push(input.path.to_owned());
             }
         }
@@ -138,8 +143,11 @@ impl<'a> Inputs<'a> {
         let mut opened: Vec<Option<Index>> = Vec::new();
         let mut known = None;
         for input in &self.all {
-            let index =
-                (!input.is_table).then(|| search::open(input.path, self.global, verify)).transpose()?;
+            let index = match input.is_table {
+                true => None,
+                false if Set::is_set(input.path) => Some(self.of_set(input, verify, folder, options)?),
+                false => Some(search::open(input.path, self.global, verify)?),
+            };
             if let Some(index) = index.as_ref().filter(|_| known.is_none()) {
                 known = Some(Known::of(index, input.path)?);
             }
@@ -170,11 +178,34 @@ impl<'a> Inputs<'a> {
         }
         for (at, source) in sources.into_iter().enumerate() {
             if let Some(mut source) = source {
+                let options = &BuildOptions { unique: None, ..options.clone() };
                 let built = self.built(&self.all[at], &mut *source, &counts[at], folder, options)?;
                 opened[at] = Some(built);
             }
         }
         Ok(opened.into_iter().flatten().collect())
+    }
+
+    /// Builds an index without a name of all tuples of a set.
+    fn of_set(
+        &self,
+        input: &Input<'_>,
+        verify: Verify,
+        folder: &Path,
+        options: &BuildOptions,
+    ) -> Result<Index, Failure> {
+        let set = Arc::new(search::open_set(input.path, self.global, verify)?);
+        let unique = set.schema().unique.then_some(pleach_builder::Unique::Error);
+        let options = &BuildOptions { unique, ..options.clone() };
+        let mut source = SetSource::new(Arc::clone(&set));
+        let built = self.built(input, &mut source, &NullCounts::default(), folder, options)?;
+        self.left_out.borrow_mut().extend(set.left_out());
+        Ok(built)
+    }
+
+    /// Returns the files of sets that were left out.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.left_out.borrow().clone()
     }
 
     /// Opens a table.
@@ -246,7 +277,7 @@ impl<'a> Inputs<'a> {
         let started = Instant::now();
         let progress = Progress::new(self.global);
         let storage = UnnamedStorage::new(folder);
-        let options = &BuildOptions { unique: None, sorted: false, keep: None, ..options.clone() };
+        let options = &BuildOptions { sorted: false, keep: None, ..options.clone() };
         let made = build_with_storage(source, storage.target(), options, &progress, &storage)
             .map_err(|error| progress.failed(build_failure(&error)))?;
         drop(progress);
@@ -338,6 +369,9 @@ fn is_told(tables: &Tables) -> bool {
 
 /// Returns true if a path is that of a table, or of several.
 fn is_table(path: &Path, tables: &Tables) -> bool {
+    if Set::is_set(path) {
+        return false;
+    }
     if path.as_os_str() == "-" || path.is_dir() {
         return true;
     }

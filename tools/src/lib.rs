@@ -9,6 +9,7 @@
 
 mod advise;
 mod any;
+mod changes;
 mod cli;
 mod cmd;
 mod device;
@@ -192,6 +193,7 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         Command::Rollback(args) => cmd::rollback::run(args, global),
         Command::Upgrade(args) => cmd::upgrade::run(args, global),
         Command::Compact(args) => cmd::compact::run(args, global),
+        Command::Set(args) => cmd::set::run(args, global),
         Command::Select(args) => cmd::relation::select(args, global),
         Command::Project(args) => cmd::relation::project(args, global),
         Command::Reduce(args) => cmd::relation::reduce(args, global),

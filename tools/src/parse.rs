@@ -15,6 +15,7 @@ use pleach_input::{FORMATS, Format, Nulls};
 use pleach_relation::{Aggregate, Reduction};
 use std::fmt::Display;
 use std::ops::Deref;
+use std::time::Duration;
 
 /// Parses the number of bases of a k-mer.
 pub fn kmers(text: &str) -> Result<usize, Message> {
@@ -356,6 +357,21 @@ pub fn milliseconds(text: &str) -> Result<u64, Message> {
         || Message::new(format!("invalid time '{text}'")).advise("use milliseconds, such as 5 or 0.25");
     let number = number.ok_or_else(refused)?;
     Ok((number * 1e6) as u64)
+}
+
+/// Parses an age: seconds, or a number with s, m, h or d.
+pub fn age(text: &str) -> Result<Duration, Message> {
+    let refused = || Message::new(format!("invalid time '{text}'")).advise("use 30m, 24h or 7d");
+    let (digits, seconds) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<u64>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = number.and_then(|number| number.checked_mul(seconds)).ok_or_else(refused)?;
+    Ok(Duration::from_secs(number))
 }
 
 /// A key type that can be parsed from text.

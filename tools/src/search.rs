@@ -2,9 +2,15 @@
 
 use crate::cli::{Global, Verify};
 use crate::errors;
-use crate::failure::{self, Failure};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use crate::render::text::counted;
+use crate::stdout;
 use pleach::{Index, Record, Structure};
+use pleach_set::{Folder, LeftOut, Set, SetError, Store};
+use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Opens a file for searching, with the requested verification.
 pub fn open(path: &Path, global: &Global, default: Verify) -> Result<Index, Failure> {
@@ -24,6 +30,102 @@ pub fn open_by(
         .structure(structure)
         .open(path)
         .map_err(|error| errors::opening(&error))
+}
+
+/// A file or a set that is open for searches.
+pub struct Opened {
+    index: Arc<Index>,
+    set: Option<Arc<Set>>,
+}
+
+impl Opened {
+    /// Opens a file, or the set in a folder.
+    pub fn new(path: &Path, global: &Global, default: Verify) -> Result<Self, Failure> {
+        if !Set::is_set(path) {
+            return Ok(Self { index: Arc::new(open(path, global, default)?), set: None });
+        }
+        let set = open_set(path, global, default)?;
+        let index = set.shape().map_err(|error| errors::set_failure(&error))?;
+        Ok(Self { index, set: Some(Arc::new(set)) })
+    }
+
+    /// Returns the file; for a set an index of its types, names and options, which has no tuples.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+    pub fn set(&self) -> Option<&Arc<Set>> {
+        self.set.as_ref()
+    }
+    /// Returns the number of tuples.
+    pub fn len(&self) -> u64 {
+        self.set.as_ref().map_or(self.index.len(), |set| set.len())
+    }
+    /// Describes in one line how keys are searched.
+    pub fn describe(&self) -> String {
+        match &self.set {
+            None => self.index.describe(),
+            Some(set) => format!(
+                "set, generation {}, {} of {} tuples: bisection of the manifest > one file",
+                set.generation(),
+                counted(set.manifest().files() as u64, "file"),
+                set.len()
+            ),
+        }
+    }
+
+    /// Ends a command: says which files it did without.
+    pub fn end(&self, status: ExitStatus, global: &Global) -> Result<ExitStatus, Failure> {
+        match &self.set {
+            Some(set) => without(&set.left_out(), status, global),
+            None => Ok(status),
+        }
+    }
+}
+
+/// Opens a set for searching, with the requested verification.
+pub fn open_set(path: &Path, global: &Global, default: Verify) -> Result<Set, Failure> {
+    pleach::contain_sigbus();
+    let files = Index::options().verify(global.verify.unwrap_or(default).into());
+    Set::options()
+        .files(files)
+        .partial(global.partial)
+        .open(path)
+        .map_err(|error| errors::set_failure(&error))
+}
+
+/// Says which files of a set a command did without. If there are any, its answers are not whole, and its status is
+/// that of damage.
+pub fn without(files: &[LeftOut], status: ExitStatus, global: &Global) -> Result<ExitStatus, Failure> {
+    if files.is_empty() {
+        return Ok(status);
+    }
+    for file in files {
+        failure::say(&format!(
+            "left out: {} with {}: {}",
+            file.name,
+            counted(file.tuples, "tuple"),
+            file.reason
+        ));
+    }
+    if global.json {
+        let mut document = json::document("left-out");
+        let all: Vec<Value> = files
+            .iter()
+            .map(|file| json!({ "name": file.name, "tuples": json::int(file.tuples), "reason": file.reason }))
+            .collect();
+        document.insert("left_out".to_owned(), all.into());
+        stdout::print_json(document)?;
+    }
+    Ok(ExitStatus::Damage)
+}
+
+/// Returns the store of the set in a folder, which is there.
+pub fn store(path: &Path) -> Result<Arc<dyn Store>, Failure> {
+    if Folder::is_set(path) {
+        return Ok(Arc::new(Folder::new(path)));
+    }
+    let place = path.display().to_string();
+    Err(errors::set_failure(&SetError::NoSet { place }))
 }
 
 /// Returns the record type of the values of a file, if they are records.

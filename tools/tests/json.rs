@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 /// Commands as a person runs them in the folder of [`prepare`], each with the code with which it ends. Every command
 /// of the program must be here.
-const COMMANDS: [(&[&str], i32); 40] = [
+const COMMANDS: [(&[&str], i32); 53] = [
     (&["build", "t.csv", "-o", "new.pleach", "--force"], 0),
     (&["build", "t.csv", "-o", "dry.pleach", "--dry-run"], 0),
     (&["advise", "t.csv"], 0),
@@ -39,6 +39,19 @@ const COMMANDS: [(&[&str], i32); 40] = [
     (&["rollback", "r.pleach"], 0),
     (&["upgrade", "t.pleach"], 0),
     (&["compact", "t.pleach", "u.pleach", "-o", "both.pleach"], 0),
+    (&["set", "build", "t.csv", "-o", "set", "--partition-tuples", "2"], 0),
+    (&["set", "write", "t.csv", "-o", "other"], 0),
+    (&["get", "set", "1", "99"], 1),
+    (&["range", "set", "1", "3"], 0),
+    (&["fsck", "set", "--digests"], 0),
+    (&["inspect", "set"], 0),
+    (&["stats", "set"], 0),
+    (&["export", "set", "-o", "set.csv"], 0),
+    (&["set", "rebuild", "set", "--apply", "changes.csv"], 0),
+    (&["set", "generations", "set"], 0),
+    (&["set", "rollback", "set"], 0),
+    (&["set", "sweep", "set", "--dry-run"], 0),
+    (&["select", "set", "--where", "key > 1", "-o", "of-set.csv"], 0),
     (&["select", "t.pleach", "--where", "key > 1", "-o", "some.csv"], 0),
     (&["project", "t.pleach", "--columns", "k=value,key", "-o", "some.pleach"], 0),
     (&["reduce", "t.pleach", "--op", "count", "-o", "counts.csv"], 0),

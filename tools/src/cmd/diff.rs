@@ -108,7 +108,8 @@ pub fn run(args: &DiffArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
     }
     drop(progress);
-    writer.finish()
+    let status = writer.finish()?;
+    search::without(&inputs.left_out(), status, global)
 }
 
 /// Refuses files whose keys or values have different types.

@@ -13,7 +13,7 @@ use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWrite
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
-use crate::search;
+use crate::search::{self, Opened};
 use crate::stdout;
 use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
 use pleach_builder::publish::Rules;
@@ -35,12 +35,13 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         output::check(&args.output, &rules)?;
     }
     // A table outlives its file: no damaged data may get into it.
-    let index = search::open(&args.file, global, Verify::Touched)?;
+    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let (index, tuples) = (opened.index(), opened.len());
     let mut meta = index.meta().map_err(errors::reading(&args.file))?;
     let progress = Progress::new(global);
     let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
     let format = format.for_target(&target);
-    let record = search::record(&index, &args.file)?
+    let record = search::record(index, &args.file)?
         .map(|record| if global.raw_values { record.plain() } else { record });
     if global.raw_values {
         meta.key_logical.clear();
@@ -48,12 +49,13 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
             meta.value_logical.clear();
         }
     }
-    let composite = composite(&index, &meta);
-    if composite.is_some() || Any::is_needed(&index, record.as_ref(), &Meant::default()) {
-        let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
+    let composite = composite(index, &meta);
+    let is_any = opened.set().is_some() || composite.is_some();
+    if is_any || Any::is_needed(index, record.as_ref(), &Meant::default()) {
+        let written = write_any(&opened, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
-        pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))
+        pleach::with_typed!(index, |view| write(&view, args, &meta, format, &mut target, &progress))
             .map_err(errors::typing(&args.file))??;
     }
     let bytes = target.bytes();
@@ -67,7 +69,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("file".to_owned(), args.file.display().to_string().into());
         document.insert("output".to_owned(), args.output.display().to_string().into());
         document.insert("format".to_owned(), format.name().into());
-        document.insert("rows".to_owned(), json::int(index.len()));
+        document.insert("rows".to_owned(), json::int(tuples));
         document.insert("output_bytes".to_owned(), json::int(bytes));
         document.insert("seconds".to_owned(), took.into());
         stdout::print_json(document)?;
@@ -75,11 +77,11 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         failure::say(&format!(
             "exported {}: {}, {} bytes, {took:.1} s",
             args.output.display(),
-            counted(index.len(), "tuple"),
+            counted(tuples, "tuple"),
             grouped(bytes),
         ));
     }
-    Ok(ExitStatus::Success)
+    opened.end(ExitStatus::Success, global)
 }
 
 fn format(args: &ExportArgs, to_stdout: bool) -> Result<Format, Failure> {
@@ -110,7 +112,7 @@ fn write<K: Key + Cell, V: Value + Cell>(
 }
 
 fn write_any(
-    index: &Index,
+    opened: &Opened,
     record: Option<&Record>,
     args: &ExportArgs,
     meta: &Meta,
@@ -118,6 +120,7 @@ fn write_any(
     target: &mut Target,
     progress: &Progress,
 ) -> Result<(), Stop> {
+    let (index, tuples) = (opened.index(), opened.len());
     let keys = Field::of_keys(index.key_type(), &meta.key_name, &meta.key_logical);
     let composite = composite(index, meta);
     let values = match record {
@@ -130,16 +133,20 @@ fn write_any(
     let fields: Vec<Field> = keys.into_iter().chain(values).collect();
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
     let meant = Meant::default();
-    let any = Any::new(index, &args.file, record, &meant);
+    let any = Any::new(index, &args.file, record, &meant).of_set(opened.set());
     let mut rank = 0;
-    while rank < index.len() {
+    while rank < tuples {
         if progress.is_interrupted() {
             return Err(Stop::Failure(Failure::Interrupted));
         }
-        let most = index.len().min(rank + (BATCH / 8) as u64);
+        let most = tuples.min(rank + (BATCH / 8) as u64);
         let mut columns: Option<(Option<Gathered>, Vec<Gathered>)> = None;
         let (mut end, mut bytes) = (rank, 0);
         while end < most && bytes < BATCH_BYTES {
+            if any.is_left_out(end).map_err(Stop::Failure)? {
+                end += 1;
+                continue;
+            }
             let (key, value) = any.tuple(end).map_err(Stop::Failure)?;
             end += 1;
             bytes += string_bytes(&key) + string_bytes(&value);
@@ -165,7 +172,7 @@ fn write_any(
             table.write_batch(&columns)?;
         }
         rank = end;
-        progress.show("exporting", rank, Some(index.len()));
+        progress.show("exporting", rank, Some(tuples));
     }
     Ok(table.finish()?)
 }

@@ -14,6 +14,7 @@ use crate::render::text::{counted, shown};
 use crate::stdout;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
+use pleach_set::Set;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, File, Metadata};
@@ -34,6 +35,9 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Checks one file.
 fn check(path: &Path, args: &FsckArgs, global: &Global, metrics: &Metrics) -> Result<ExitStatus, Failure> {
+    if Set::is_set(path) {
+        return super::set::check(path, args, global);
+    }
     if let Some(out) = &args.salvage
         && salvage::is_same(path, out)
     {

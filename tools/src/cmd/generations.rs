@@ -9,10 +9,14 @@ use crate::render::text::{grouped, hex, shown};
 use crate::stdout;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pleach_builder::rebuild::{Generation, State, generations};
+use pleach_set::Set;
 use serde_json::{Map, Value};
 use std::path::Path;
 
 pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if Set::is_set(&args.file) {
+        return super::set::list(args, global);
+    }
     let found = generations(&args.file).map_err(|error| build_failure(&error))?;
     if global.json {
         let mut document = json::document("generations");

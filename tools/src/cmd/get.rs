@@ -16,10 +16,11 @@ use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{Device, FromText};
 use crate::render::text::{Text, counted, put_meant, put_meant_json, shown};
-use crate::search;
+use crate::search::{self, Opened};
 use crate::stdout::{self, Output};
-use pleach::{Choice, Costs, Datum, Index, Key, Near, Request, Strategy, Typed, Value};
+use pleach::{Choice, Costs, Datum, Index, Key, Near, Request, Strategy, Structure, Typed, Value};
 use pleach_format::logical::Form;
+use pleach_set::Set;
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 
@@ -42,6 +43,9 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if let Device::Cuda(_) = args.device {
         // Refused before the file is read.
         device::algorithm(structure)?;
+    }
+    if Set::is_set(&args.file) {
+        return run_set(args, global, verify);
     }
     let index = search::open_by(&args.file, global, verify, structure)?;
     // For few keys, reading the cache folder does not pay.
@@ -103,6 +107,38 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
     }
     answers.finish(global)
+}
+
+/// Looks keys up in a set: one batch in each file that can have some of them.
+fn run_set(args: &GetArgs, global: &Global, verify: Verify) -> Result<ExitStatus, Failure> {
+    let is_default = args.strategy.structure == Structure::Auto
+        && matches!(args.strategy.strategy, Strategy::Auto | Strategy::Unbuffered);
+    if matches!(args.device, Device::Cuda(_)) || !is_default {
+        let option = if is_default { "--device" } else { "--strategy" };
+        let message = Message::new("files of a set are searched on the CPU, as they come").at(option);
+        return Err(Failure::usage(message.advise("leave it out, or name one file of the set")));
+    }
+    let opened = Opened::new(&args.file, global, verify)?;
+    let index = opened.index();
+    let record = search::record(index, &args.file)?;
+    let meant = Meant::of_file(index, &args.file, global)?;
+    let is_interval = index.ends().map_err(errors::reading(&args.file))?.is_some() && !args.all;
+    if args.nearest && index.key_type().is_bytes() {
+        let message = Message::new("--nearest is for keys that are numbers");
+        let message = message.more(format!("the keys are {}", index.key_type()));
+        return Err(Failure::usage(message.advise("use --floor or --ceiling")));
+    }
+    let costs = Costs::default();
+    let choice = choose(args, index, true, &costs)?;
+    if args.explain {
+        search::explain(&[opened.describe()]);
+    }
+    let any = Any::new(index, &args.file, record.as_ref(), &meant).of_set(opened.set());
+    let mut answers = Answers::new(args, global, choice, costs, OnDevice::cpu(args));
+    answers.is_interval = is_interval;
+    answers.any(&any)?;
+    let status = answers.finish(global)?;
+    opened.end(status, global)
 }
 
 /// Chooses the search for the number of keys, or for a full batch of a file.

@@ -21,6 +21,7 @@ pub mod relation;
 pub mod rollback;
 mod salvage;
 pub mod sample;
+pub mod set;
 pub mod stats;
 pub mod tune;
 pub mod upgrade;

@@ -12,7 +12,7 @@ use crate::keys::not_a_key;
 use crate::meant::Meant;
 use crate::parse::FromText;
 use crate::render::text::{Text, put_meant, put_meant_json};
-use crate::search;
+use crate::search::{self, Opened};
 use crate::stdout::{self, Output};
 use pleach::{Datum, Key, Typed, Value};
 use std::path::Path;
@@ -25,28 +25,32 @@ const PREFIXES_MAX: usize = 1 << 13;
 const OPEN: &str = "..";
 
 pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let index = search::open(&args.file, global, Verify::Touched)?;
-    let record = search::record(&index, &args.file)?;
-    let meant = Meant::of_file(&index, &args.file, global)?;
-    let any = Any::new(&index, &args.file, record.as_ref(), &meant);
-    let any = Any::is_needed(&index, record.as_ref(), &meant).then_some(any);
+    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let index = opened.index();
+    let record = search::record(index, &args.file)?;
+    let meant = Meant::of_file(index, &args.file, global)?;
+    let any = Any::new(index, &args.file, record.as_ref(), &meant).of_set(opened.set());
+    let is_any = opened.set().is_some() || Any::is_needed(index, record.as_ref(), &meant);
+    let any = is_any.then_some(any);
     if let Some(path) = &args.prefixes {
-        let any = any.unwrap_or(Any::new(&index, &args.file, None, &meant));
-        return each_prefix(&any, path, args, global);
+        let any = any.unwrap_or(Any::new(index, &args.file, None, &meant));
+        let status = each_prefix(&any, path, args, global)?;
+        return opened.end(status, global);
     }
     let ranks = match (&any, &args.prefix) {
-        (Some(any), None) => any_ranks(any, args, index.len())?,
+        (Some(any), None) => any_ranks(any, args, opened.len())?,
         (any, Some(prefix)) => {
-            let any = any.unwrap_or(Any::new(&index, &args.file, None, &meant));
+            let any = any.unwrap_or(Any::new(index, &args.file, None, &meant));
             limited(any.prefix(prefix)?, args)
         }
-        (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))
-            .map_err(errors::typing(&args.file))??,
+        (None, None) => {
+            pleach::with_typed!(index, |view| ranks_of(&view, args)).map_err(errors::typing(&args.file))??
+        }
     };
     if args.explain {
         let order = if args.reverse { "from the end" } else { "from the start" };
         search::explain(&[
-            index.describe(),
+            opened.describe(),
             format!("two descents, then ranks {} to {} {order}", ranks.start, ranks.end),
         ]);
     }
@@ -54,14 +58,15 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
         search::explain(&[found.describe()]);
     }
     if args.count {
-        return stdout::print_count("range", ranks.end - ranks.start, global.json);
+        let status = stdout::print_count("range", ranks.end - ranks.start, global.json)?;
+        return opened.end(status, global);
     }
     match &any {
         Some(any) => print_any(any, args, global, ranks)?,
-        None => pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))
+        None => pleach::with_typed!(index, |view| print(&view, args, global, ranks.clone()))
             .map_err(errors::typing(&args.file))??,
     }
-    Ok(ExitStatus::Success)
+    opened.end(ExitStatus::Success, global)
 }
 
 /// Prints each prefix of a file before its tuples, or before their number.
@@ -84,6 +89,9 @@ fn each_prefix(any: &Any<'_>, path: &Path, args: &RangeArgs, global: &Global) ->
                 continue;
             }
             while let Some(rank) = if args.reverse { ranks.next_back() } else { ranks.next() } {
+                if any.is_left_out(rank)? {
+                    continue;
+                }
                 let (key, value) = any.tuple(rank)?;
                 if global.json {
                     output.buffer.extend_from_slice(b"{\"prefix\":");
@@ -153,6 +161,9 @@ fn print_any(
 ) -> Result<(), Failure> {
     let mut output = Output::new();
     while let Some(rank) = if args.reverse { ranks.next_back() } else { ranks.next() } {
+        if any.is_left_out(rank)? {
+            continue;
+        }
         let (key, value) = any.tuple(rank)?;
         any.put(&key, &value, global.json, &mut output.buffer);
         output.relieve()?;

@@ -1,6 +1,7 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
 use super::build::{kept_text, put_nulls};
+use crate::changes;
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
@@ -14,14 +15,18 @@ use crate::request::nulls_text;
 use crate::stdout;
 use crate::tables::input_format;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
-use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_input::{FORMATS, Header, InputOptions, NullCounts, alternatives};
+use pleach_builder::source::Schema;
+use pleach_input::{FORMATS, NullCounts, alternatives};
+use pleach_set::Set;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
+    if Set::is_set(&args.file) {
+        return super::set::rebuild(args, global);
+    }
     let inputs = output::inputs([args.apply.as_path()]);
     let run = Run { command: "rebuild", file: &args.file, inputs, metrics: args.metrics.as_deref() };
     run.measure(|metrics| measured(args, global, metrics))
@@ -47,7 +52,7 @@ fn measured(args: &RebuildArgs, global: &Global, metrics: &Metrics) -> Result<Ex
         ..default
     };
     let counts = NullCounts::default();
-    let open = Box::new(|schema: &Schema| open(args, schema, global, &counts));
+    let open = Box::new(|schema: &Schema| changes::open(args, schema, global, &counts));
     let done = rebuild::rebuild(&args.file, open, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
@@ -77,38 +82,6 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-fn open(
-    args: &RebuildArgs,
-    schema: &Schema,
-    global: &Global,
-    counts: &NullCounts,
-) -> Result<Box<dyn Source>, SourceError> {
-    let options = InputOptions {
-        format: args.format,
-        key: args.key.clone(),
-        value: args.value.clone(),
-        key_type: Some(schema.key_type),
-        // The fields of a record have types of their own.
-        value_type: Some(schema.value_type),
-        record: schema.record(),
-        // Changes in another unit are converted to that of the file; those with another meaning are refused.
-        key_logical: Some(schema.key_meaning().logical),
-        value_logical: Some(schema.value_meaning().logical).filter(|_| schema.record().is_none()),
-        raw_values: global.raw_values,
-        delimiter: args.delimiter,
-        no_header: args.no_header,
-        header: if args.header { Header::Each } else { Header::Checked },
-        changes: true,
-        op: args.op.clone(),
-        key_name: Some(schema.key_name.clone()),
-        value_name: Some(schema.value_name.clone()),
-        nulls: args.nulls.clone(),
-        null_counts: counts.clone(),
-        ..InputOptions::default()
-    };
-    pleach_input::open(std::slice::from_ref(&args.apply), &options)
 }
 
 fn text(path: &Path, done: &Rebuilt, counts: &NullCounts, took: Duration) -> String {

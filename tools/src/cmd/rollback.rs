@@ -9,9 +9,13 @@ use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::rebuild::{RollbackOptions, rollback};
+use pleach_set::Set;
 use std::time::Instant;
 
 pub fn run(args: &RollbackArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if Set::is_set(&args.file) {
+        return super::set::rollback(args, global);
+    }
     let started = Instant::now();
     let progress = Progress::new(global);
     let options = RollbackOptions { keep: args.keep, force: args.force };

@@ -8,28 +8,32 @@ use crate::cli::{Global, SampleArgs, Verify};
 use crate::failure::{ExitStatus, Failure};
 use crate::meant::Meant;
 use crate::random::Random;
-use crate::search;
+use crate::search::{self, Opened};
 use crate::stdout::Output;
 use std::collections::BTreeSet;
 
 pub fn run(args: &SampleArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let index = search::open(&args.file, global, Verify::Touched)?;
-    let record = search::record(&index, &args.file)?;
-    let meant = Meant::of_file(&index, &args.file, global)?;
-    let any = Any::new(&index, &args.file, record.as_ref(), &meant);
+    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let (index, tuples) = (opened.index(), opened.len());
+    let record = search::record(index, &args.file)?;
+    let meant = Meant::of_file(index, &args.file, global)?;
+    let any = Any::new(index, &args.file, record.as_ref(), &meant).of_set(opened.set());
     let mut output = Output::new();
     let mut put = |rank| {
+        if any.is_left_out(rank)? {
+            return Ok(());
+        }
         let (key, value) = any.tuple(rank)?;
         any.put(&key, &value, global.json, &mut output.buffer);
         output.relieve()
     };
-    if args.tuples >= index.len() {
-        (0..index.len()).try_for_each(&mut put)?;
+    if args.tuples >= tuples {
+        (0..tuples).try_for_each(&mut put)?;
     } else {
-        drawn(args.tuples, index.len(), args.seed).into_iter().try_for_each(&mut put)?;
+        drawn(args.tuples, tuples, args.seed).into_iter().try_for_each(&mut put)?;
     }
     output.flush()?;
-    Ok(ExitStatus::Success)
+    opened.end(ExitStatus::Success, global)
 }
 
 /// Draws `count` different numbers below `end`, each set of them as probable as any other. O(count log count).

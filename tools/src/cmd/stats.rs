@@ -15,7 +15,7 @@ use crate::render::picture::{datum_json, datum_text};
 use crate::render::table::{Side, table};
 use crate::render::terminal;
 use crate::render::text::{counted, grouped, printable, shown};
-use crate::search;
+use crate::search::{self, Opened};
 use crate::stdout;
 use pleach::{Datum, Record};
 use pleach_format::Meaning;
@@ -63,11 +63,12 @@ struct Keys {
 }
 
 pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let index = search::open(&args.file, global, Verify::Touched)?;
-    let record = search::record(&index, &args.file)?;
-    let meant = Meant::of_file(&index, &args.file, global)?;
-    let any = Any::new(&index, &args.file, record.as_ref(), &meant);
-    let tuples = index.len();
+    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let index = opened.index();
+    let record = search::record(index, &args.file)?;
+    let meant = Meant::of_file(index, &args.file, global)?;
+    let any = Any::new(index, &args.file, record.as_ref(), &meant).of_set(opened.set());
+    let tuples = opened.len();
     let mut key = Column::new("keys".to_owned(), meant.key_form());
     let mut values: Vec<Column> = match &record {
         Some(record) => record
@@ -85,6 +86,9 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let progress = Progress::new(global);
     let walk = |visit: &mut dyn FnMut(Datum<'static>, &[Datum<'_>]), pass: u64| {
         for rank in 0..tuples {
+            if any.is_left_out(rank)? {
+                continue;
+            }
             let (key, value) = any.tuple(rank)?;
             let fields = fields_of(record.as_ref(), value);
             visit(key.into_owned(), &fields);
@@ -145,7 +149,7 @@ pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
         values.iter().for_each(|column| column.draw(tuples, &[], &mut text));
         stdout::print_people(&text)?;
     }
-    Ok(ExitStatus::Success)
+    opened.end(ExitStatus::Success, global)
 }
 
 /// Returns the fields of a value, or the value itself.

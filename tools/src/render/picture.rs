@@ -2,11 +2,11 @@
 
 use crate::render::text::{counted, printable, put_meant, put_meant_json};
 use pleach::Datum;
+use pleach_format::Header;
 use pleach_format::logical::Form;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::CLOSING_BYTES;
-use pleach_format::Header;
 
 /// A section of a file, drawn as a bar.
 pub struct Bar {

@@ -76,7 +76,7 @@ fn opened<'a>(
     let inputs = Inputs::new(paths, tables, sides, global)?;
     let job = Job::new(name, out, global, inputs.files()?)?;
     let indices = inputs.open(Verify::Header, &job.folder(), &job.build_options())?;
-    Ok((job, indices))
+    Ok((job.without(inputs.left_out()), indices))
 }
 
 /// Does the same for one input.

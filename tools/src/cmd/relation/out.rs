@@ -25,6 +25,7 @@ use pleach_format::logical::Form;
 use pleach_format::{Logical, Meaning};
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
+use pleach_set::LeftOut;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,6 +42,8 @@ pub struct Job<'a> {
     limit: u64,
     progress: Progress,
     started: Instant,
+    /// Files of sets that the answer is made without.
+    left_out: Vec<LeftOut>,
 }
 
 impl<'a> Job<'a> {
@@ -71,7 +74,13 @@ impl<'a> Job<'a> {
         }
         let progress = Progress::new(global).reading_tuples();
         let (limit, started) = (u64::MAX, Instant::now());
-        Ok(Self { name, out, global, inputs, format, limit, progress, started })
+        let left_out = Vec::new();
+        Ok(Self { name, out, global, inputs, format, limit, progress, started, left_out })
+    }
+
+    /// Says in the end that the answer is made without some files of sets.
+    pub fn without(self, left_out: Vec<LeftOut>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// Makes at most so many tuples.
@@ -117,8 +126,10 @@ impl<'a> Job<'a> {
         if let Some(found) = approximate(answer.schema()).filter(|found| found.rate.is_some()) {
             self.explain(&[found.describe()]);
         }
-        self.written(answer.limited(self.limit).watched(&self.progress))
-            .map_err(|failure| self.progress.failed(failure))
+        let status = self
+            .written(answer.limited(self.limit).watched(&self.progress))
+            .map_err(|failure| self.progress.failed(failure))?;
+        search::without(&self.left_out, status, self.global)
     }
 
     fn written(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
