@@ -425,7 +425,7 @@ impl Field {
     /// Returns the name and the type as commands take it, where `Display` shows the type as META stores it.
     ///
     /// ```
-    /// use pleach_format::{Field, FieldKind};
+    /// use pleach_format::record::{Field, FieldKind};
     /// let day = Field { logical: "Date32".to_owned(), ..Field::new("day", FieldKind::I32) };
     /// assert_eq!((day.to_string().as_str(), day.shown().as_str()), ("day: i32 \"Date32\"", "day: i32 date"));
     /// ```
