@@ -84,6 +84,7 @@ fn options(choices: &[u8; 6]) -> InputOptions {
         op: None,
         key_name: (choices[5] & 64 != 0).then(|| "id".to_owned()),
         value_name: None,
+        kmers: matches!(format, Format::Fasta | Format::Fastq).then(|| 1 + choices[2] as usize % 64),
         nulls: [Nulls::Error, Nulls::Skip, Nulls::Fill("0".to_owned())][meant / 7 % 3].clone(),
         null_counts: NullCounts::default(),
         derived: [None, None, Some(Derived::Hash), Some(Derived::Prefix)][choices[4] as usize / 64],
