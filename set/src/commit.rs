@@ -127,6 +127,15 @@ impl Committer {
         Ok(())
     }
 
+    /// Adds files that the caller has just written: they become young first, since that may have taken long.
+    ///
+    /// # Errors
+    /// Those of [`Committer::add`]; [`SetError::Store`].
+    pub fn add_own(&mut self, written: &Written) -> Result<()> {
+        written.entries.iter().try_for_each(|entry| self.store.renew(&entry.name))?;
+        self.add(written)
+    }
+
     fn take_schema(&mut self, schema: &Schema, name: &str) -> Result<()> {
         match &self.schema {
             None => self.schema = Some(schema.clone()),

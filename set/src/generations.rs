@@ -40,8 +40,7 @@ pub fn newest(store: &dyn Store) -> Result<u64> {
 pub(crate) fn find(store: &dyn Store) -> Result<Option<u64>> {
     let hinted = match store.read(HINT, Part::Whole { bytes_max: 64 }, None) {
         Ok(bytes) => str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse::<u64>().ok()),
-        Err(error) if error.is_missing() => None,
-        // A hint that cannot be read is no hint.
+        // A hint that is missing or cannot be read is no hint.
         Err(_) => None,
     };
     let is_there = |generation: u64| exists(store, &manifest_name(generation));

@@ -63,4 +63,4 @@ pub use set::{LeftOut, Set, SetOptions};
 pub use source::SetSource;
 pub use store::{Content, Object, Part, Store};
 pub use sweep::{SweepOptions, Swept, sweep};
-pub use write::{Partition, WriteReport, Writer, Written};
+pub use write::{Partition, WriteReport, Writer, Written, discard};

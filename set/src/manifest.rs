@@ -345,14 +345,18 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
     }
 }
 
+/// Returns the number of big-endian bytes, at most 16.
+pub(crate) fn word_of(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |word, &byte| word << 8 | u128::from(byte))
+}
+
 fn check_key(key_type: KeyType, key: &[u8]) -> Result<(), String> {
     let fits = match key_type {
         KeyType::Bytes => key.len() <= KEY_BYTES_MAX,
         KeyType::Utf8 => key.len() <= KEY_BYTES_MAX && str::from_utf8(key).is_ok(),
         KeyType::Fixed(bytes) => key.len() == usize::from(bytes),
         KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
-            let word = key.iter().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
-            key.len() == key_type.bytes() && key_type.has_word(word)
+            key.len() == key_type.bytes() && key_type.has_word(word_of(key))
         }
     };
     if fits { Ok(()) } else { Err(format!("a key of {} bytes is no {key_type} key", key.len())) }

@@ -6,7 +6,7 @@ use crate::generations::manifest;
 use crate::manifest::{Entry, Manifest, Schema};
 use crate::schema::source_schema;
 use crate::store::Store;
-use crate::write::{Writer, Written, cut};
+use crate::write::{Writer, Written, cut, discard};
 use pleach::AnyMap;
 use pleach_builder::observe::Observer;
 use pleach_builder::rebuild::{self, Applied, OpenChanges, Ordered, RebuildOptions};
@@ -86,19 +86,16 @@ pub fn rebuild_set(
     let mut done = Done::default();
     for (&file, routed) in &mut routed {
         if let Err(error) = job.rebuild(file, std::mem::take(routed), changes.schema(), &mut done) {
-            done.entries.iter().for_each(|entry| drop(job.writer.store().delete(&entry.name)));
+            discard(&**job.writer.store(), &done.entries, &error);
             return Err(error);
         }
     }
     let Done { entries, applied } = done;
     committer.keep(|file, _| !routed.contains_key(&file))?;
     let written = entries.len();
-    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-    committer.add(&Written { schema: base.schema().clone(), entries })?;
-    let manifest = committer.publish().inspect_err(|_| {
-        // Nobody else knows these files.
-        names.iter().for_each(|name| drop(job.writer.store().delete(name)));
-    })?;
+    let own = Written { schema: base.schema().clone(), entries };
+    let published = committer.add_own(&own).and_then(|()| committer.publish());
+    let manifest = published.inspect_err(|error| discard(&**job.writer.store(), &own.entries, error))?;
     let touched = routed.len().min(base.files());
     let carried = base.files() - touched;
     Ok(SetRebuilt { manifest, applied, base_tuples: base.tuples(), touched, written, carried })

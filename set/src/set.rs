@@ -5,7 +5,7 @@ mod many;
 
 use crate::error::{Result, SetError};
 use crate::folder::Folder;
-use crate::generations::{current, find, generation_of, manifest};
+use crate::generations::{current, generation_of, manifest, newest};
 use crate::keys::key_bytes;
 use crate::manifest::{Entry, Manifest, Schema};
 use crate::schema::source_schema;
@@ -199,8 +199,7 @@ impl Set {
     /// # Errors
     /// Those of [`Set::open`]; [`SetError::Types`] if the new one has other types.
     pub fn next_generation(&self) -> Result<Option<Self>> {
-        let none = || SetError::NoSet { place: self.store.place() };
-        let newest = find(&*self.store)?.ok_or_else(none)?;
+        let newest = newest(&*self.store)?;
         if newest == self.generation() {
             return Ok(None);
         }

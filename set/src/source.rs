@@ -5,9 +5,10 @@ use crate::schema::source_schema;
 use crate::set::Set;
 use pleach_builder::rebuild::Ordered;
 use pleach_builder::source::{self, Chunk, Source, SourceError};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Tuples that are read at a time.
 const CHUNK_TUPLES: usize = 1 << 16;
@@ -20,6 +21,8 @@ const AHEAD: usize = 2;
 pub struct SetSource {
     schema: source::Schema,
     chunks: Option<Receiver<Result<Chunk>>>,
+    /// The thread, whose end says whether all was read.
+    reader: Option<io::Result<JoinHandle<()>>>,
     tuples: u64,
     read: u64,
 }
@@ -31,13 +34,13 @@ impl SetSource {
         let tuples = set.len();
         let schema = source::Schema { rows: Some(tuples), ..source_schema(set.schema()) };
         let (sender, chunks) = sync_channel(AHEAD);
-        let _detached = thread::Builder::new().name("pleach-set-read".into()).spawn(move || {
+        let reader = thread::Builder::new().name("pleach-set-read".into()).spawn(move || {
             if let Err(error) = send_all(&set, &sender) {
                 // Nobody listens if the reader was dropped.
                 let _ = sender.send(Err(error));
             }
         });
-        Self { schema, chunks: Some(chunks), tuples, read: 0 }
+        Self { schema, chunks: Some(chunks), reader: Some(reader), tuples, read: 0 }
     }
 }
 
@@ -80,10 +83,19 @@ impl Source for SetSource {
                 *chunk = next;
                 Ok(())
             }
-            // The thread ended: all was read.
+            // All was read, unless the thread did not start or stopped before.
             Err(_) => {
                 self.chunks = None;
-                Ok(())
+                if matches!(self.reader.take().map(|it| it.map(JoinHandle::join)), Some(Ok(Ok(())))) {
+                    return Ok(());
+                }
+                Err(SourceError {
+                    input: "set".into(),
+                    place: String::new(),
+                    what: "the thread that reads it did not start or stopped".into(),
+                    advice: "try again".into(),
+                    cause: None,
+                })
             }
             Ok(Err(error)) => {
                 self.chunks = None;
@@ -100,5 +112,25 @@ impl Source for SetSource {
 
     fn progress(&self) -> (u64, Option<u64>) {
         (self.read, Some(self.tuples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_format::{KeyType, ValueType};
+
+    fn ended(reader: io::Result<JoinHandle<()>>) -> Result<(), SourceError> {
+        let (_, chunks) = sync_channel(1);
+        let schema = source::Schema::plain(KeyType::U64, ValueType::U64, None);
+        let mut source = SetSource { schema, chunks: Some(chunks), reader: Some(reader), tuples: 1, read: 0 };
+        source.next_chunk(&mut Chunk::default(), 1)
+    }
+
+    #[test]
+    fn a_thread_that_stops_is_not_the_end() {
+        assert!(ended(Ok(thread::spawn(|| ()))).is_ok());
+        assert!(ended(Ok(thread::spawn(|| panic!("a test of a panic")))).is_err());
+        assert!(ended(Err(io::ErrorKind::WouldBlock.into())).is_err());
     }
 }

@@ -176,10 +176,7 @@ impl Writer {
         match error {
             None => Ok(entries.collect()),
             Some(error) => {
-                for entry in entries {
-                    // What is left is litter, which a sweep deletes.
-                    let _ = self.store.delete(&entry.name);
-                }
+                entries.for_each(|entry| discard(&*self.store, &[entry], &error));
                 Err(error)
             }
         }
@@ -253,6 +250,16 @@ impl Writer {
     pub(crate) fn temp_folder(&self, options: &BuildOptions) -> PathBuf {
         let own = || Some(self.store.local(FILES)?.as_path().to_owned());
         options.temp_dir.clone().or_else(own).unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// Deletes files that were written in vain, because of `why`.
+///
+/// They stay if `why` is an error of the store: a manifest may be there although creating it failed, in the last
+/// step or on the way back, and it may name them. A sweep then deletes what is litter.
+pub fn discard(store: &dyn Store, entries: &[Entry], why: &SetError) {
+    if !matches!(why, SetError::Store(_)) {
+        entries.iter().for_each(|entry| drop(store.delete(&entry.name)));
     }
 }
 

@@ -7,17 +7,22 @@ use pleach_builder::source::{Op, Schema, Source, SourceError};
 use pleach_builder::{ChunkSource, Silent};
 use pleach_format::{KeyType, ValueType};
 use pleach_set::{
-    Datum, Folder, Partition, Set, SetError, SetRebuildOptions, SetRebuilt, SweepOptions, key_bytes,
-    manifest_name, rebuild_set, rollback_set, sweep,
+    Content, Datum, Entry, Folder, Object, Part, Partition, Set, SetError, SetRebuildOptions, SetRebuilt,
+    Store, StoreError, SweepOptions, key_bytes, manifest_name, rebuild_set, rollback_set, sweep,
 };
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 type Change = (Op, Tuple);
 
 fn rebuild(path: &Path, schema: &Schema, changes: &[Change]) -> Result<SetRebuilt, SetError> {
+    rebuild_in(Arc::new(Folder::new(path)), schema, changes)
+}
+
+fn rebuild_in(store: Arc<dyn Store>, schema: &Schema, changes: &[Change]) -> Result<SetRebuilt, SetError> {
     let tuples: Vec<Tuple> = changes.iter().map(|(_, tuple)| tuple.clone()).collect();
     let mut chunk = pleach_builder::source::Chunk::default();
     source(schema.clone(), &tuples).next_chunk(&mut chunk, usize::MAX).expect("a chunk");
@@ -26,7 +31,7 @@ fn rebuild(path: &Path, schema: &Schema, changes: &[Change]) -> Result<SetRebuil
     let open = Box::new(move |_: &Schema| -> Result<Box<dyn Source>, SourceError> {
         Ok(Box::new(ChunkSource::new(given, [chunk])))
     });
-    rebuild_set(Arc::new(Folder::new(path)), open, &SetRebuildOptions::default(), &Silent)
+    rebuild_set(store, open, &SetRebuildOptions::default(), &Silent)
 }
 
 /// Applies changes to a plain list.
@@ -179,4 +184,59 @@ fn rollbacks_publish_old_generations() {
         .expect("it is swept");
     assert_eq!(Set::open(path).expect("the set").iter().inspect(|tuple| assert!(tuple.is_ok())).count(), 20);
     assert!(rollback_set(store(), Some(1)).is_err(), "it was swept");
+}
+
+/// A folder that fails once a manifest is there, as a disk does whose last sync fails, or a network on the way back.
+#[derive(Debug)]
+struct FailsAfter(Folder);
+
+impl Store for FailsAfter {
+    fn create_new(&self, name: &str, content: Content<'_>) -> Result<(), StoreError> {
+        self.0.create_new(name, content)?;
+        Err(StoreError { operation: "create", name: name.into(), source: io::ErrorKind::TimedOut.into() })
+    }
+    fn place(&self) -> String {
+        self.0.place()
+    }
+    fn read(&self, name: &str, part: Part, expected: Option<u64>) -> Result<Vec<u8>, StoreError> {
+        self.0.read(name, part, expected)
+    }
+    fn length(&self, name: &str) -> Result<u64, StoreError> {
+        self.0.length(name)
+    }
+    fn put_hint(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.0.put_hint(name, bytes)
+    }
+    fn list(&self, folder: &str) -> Result<Vec<Object>, StoreError> {
+        self.0.list(folder)
+    }
+    fn delete(&self, name: &str) -> Result<(), StoreError> {
+        self.0.delete(name)
+    }
+    fn age(&self, name: &str) -> Result<Duration, StoreError> {
+        self.0.age(name)
+    }
+    fn renew(&self, name: &str) -> Result<(), StoreError> {
+        self.0.renew(name)
+    }
+    fn local(&self, name: &str) -> Option<PathBuf> {
+        self.0.local(name)
+    }
+    fn fetch(&self, entry: &Entry) -> Result<PathBuf, SetError> {
+        self.0.fetch(entry)
+    }
+}
+
+#[test]
+fn files_that_may_be_published_are_not_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("set");
+    let schema = Schema::plain(KeyType::U64, ValueType::U64, None);
+    numbers(&path, 0..100, 20);
+    let changes = [(Op::Put, (Datum::U64(1_000), Datum::U64(7)))];
+    let failed = rebuild_in(Arc::new(FailsAfter(Folder::new(&path))), &schema, &changes);
+    assert!(matches!(failed, Err(SetError::Store(_))), "{failed:?}");
+    let now = Set::open(&path).expect("the set");
+    assert_eq!((now.generation(), now.len()), (2, 101), "the manifest is there");
+    assert_eq!(now.get(&Datum::U64(1_000)).expect("its file is there"), Some(Datum::U64(7)));
 }

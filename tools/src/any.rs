@@ -18,7 +18,6 @@ use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use pleach_set::{Set, SetError};
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -229,14 +228,7 @@ impl<'a> Any<'a> {
         ask: impl Fn(&Any<'_>, &[AnyKey]) -> Result<Vec<Option<u64>>, Failure>,
     ) -> Result<Vec<Option<u64>>, Failure> {
         let failed = |error: SetError| errors::set_failure(&error);
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, key) in keys.iter().enumerate() {
-            let shown = self.shown(key);
-            let bytes = pleach_set::key_bytes(self.index.key_type(), &shown).map_err(failed)?;
-            if let Some(file) = file_of(&bytes) {
-                groups.entry(file).or_default().push(at);
-            }
-        }
+        let groups = set.group_by(keys.iter().map(|key| self.shown(key)), file_of).map_err(failed)?;
         let mut ranks = vec![None; keys.len()];
         for (file, numbers) in groups {
             let Some(map) = set.file_or_none(file).map_err(failed)? else { continue };

@@ -1,8 +1,11 @@
-//! Opens the changes of a rebuild, in the types of what they change.
+//! Opens the changes of a rebuild, in the types of what they change, and says what became of them.
 
 use crate::cli::{Global, RebuildArgs};
+use crate::render::json::int;
+use pleach_builder::rebuild::Applied;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_input::{Header, InputOptions, NullCounts};
+use serde_json::Value;
 
 /// Opens a table of changes.
 pub fn open(
@@ -35,4 +38,18 @@ pub fn open(
         ..InputOptions::default()
     };
     pleach_input::open(std::slice::from_ref(&args.apply), &options)
+}
+
+/// Returns what became of changes as JSON.
+pub fn json(applied: &Applied) -> Value {
+    serde_json::json!({
+        "rows": int(applied.rows()),
+        "puts": int(applied.puts),
+        "adds": int(applied.adds),
+        "dels": int(applied.dels),
+        "superseded": int(applied.superseded),
+        "absent": int(applied.absent),
+        "removed": int(applied.removed),
+        "written": int(applied.written),
+    })
 }

@@ -34,6 +34,7 @@ mod request;
 mod search;
 mod stdout;
 mod tables;
+mod threads;
 
 pub use cli::{Cli, Global};
 pub use cmd::tune::load as tuned_costs;

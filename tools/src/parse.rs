@@ -459,7 +459,11 @@ pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, Message> {
 }
 
 fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let text = text.strip_prefix(b"\\x").unwrap_or(text);
+    hex_bytes(text.strip_prefix(b"\\x").unwrap_or(text))
+}
+
+/// Parses hexadecimal digits, two for each byte.
+pub fn hex_bytes(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();
     let bytes = pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));

@@ -76,7 +76,7 @@ impl Drop for Answers {
         self.stop.store(true, Ordering::Relaxed);
         self.batches = None;
         if let Some(worker) = self.worker.take() {
-            // A panic of the thread was an error of the stream.
+            // Nobody reads on, so that a panic of the thread is of no account.
             let _ = worker.join();
         }
     }
@@ -86,13 +86,41 @@ impl Iterator for Answers {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.batches.as_ref()?.recv().ok()?;
-        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        if let Ok(batch) = self.batches.as_ref()?.recv() {
+            return Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))));
+        }
+        // The answer is whole, unless its thread stopped before.
+        self.batches = None;
+        let is_whole = self.worker.take().is_none_or(|worker| worker.join().is_ok());
+        (!is_whole)
+            .then(|| Err(ArrowError::ComputeError("the thread that answers has stopped: try again".into())))
     }
 }
 
 impl RecordBatchReader for Answers {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::Schema;
+
+    fn ended(work: fn()) -> Option<std::result::Result<RecordBatch, ArrowError>> {
+        let (_, batches) = sync_channel(1);
+        let worker = Some(std::thread::spawn(work));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut answers = Answers { schema: Arc::new(Schema::empty()), batches: Some(batches), worker, stop };
+        let first = answers.next();
+        assert!(answers.next().is_none(), "it ends");
+        first
+    }
+
+    #[test]
+    fn a_thread_that_stops_is_not_the_end() {
+        assert!(ended(|| ()).is_none());
+        assert!(ended(|| panic!("a test of a panic")).is_some_and(|batch| batch.is_err()));
     }
 }

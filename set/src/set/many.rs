@@ -4,6 +4,7 @@ use super::Set;
 use crate::error::Result;
 use crate::keys::key_bytes;
 use pleach::Datum;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 impl Set {
@@ -13,9 +14,23 @@ impl Set {
     /// # Errors
     /// [`SetError::Key`](crate::SetError::Key) if a key is of another type.
     pub fn group(&self, keys: &[Datum<'_>]) -> Result<BTreeMap<usize, Vec<usize>>> {
+        self.group_by(keys, |key| self.manifest.file_of_key(key))
+    }
+
+    /// Does the same with the files that `file_of` chooses for keys, which it gets as [`Entry::min`] has them.
+    ///
+    /// # Errors
+    /// Those of [`Set::group`].
+    ///
+    /// [`Entry::min`]: crate::Entry::min
+    pub fn group_by<'k>(
+        &self,
+        keys: impl IntoIterator<Item = impl Borrow<Datum<'k>>>,
+        file_of: impl Fn(&[u8]) -> Option<usize>,
+    ) -> Result<BTreeMap<usize, Vec<usize>>> {
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, key) in keys.iter().enumerate() {
-            if let Some(file) = self.manifest.file_of_key(&key_bytes(self.key_type(), key)?) {
+        for (at, key) in keys.into_iter().enumerate() {
+            if let Some(file) = file_of(&key_bytes(self.key_type(), key.borrow())?) {
                 groups.entry(file).or_default().push(at);
             }
         }

@@ -18,7 +18,7 @@ use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::Schema;
 use pleach_input::{FORMATS, NullCounts, alternatives};
 use pleach_set::Set;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -125,17 +125,7 @@ fn document(path: &Path, done: &Rebuilt, took: Duration) -> serde_json::Map<Stri
     document.insert("tuples".to_owned(), json::int(summary.tuples));
     document.insert("file_bytes".to_owned(), json::int(summary.file_bytes));
     document.insert("file_id".to_owned(), hex(&summary.file_id).into());
-    let changes = json!({
-        "rows": json::int(applied.rows()),
-        "puts": json::int(applied.puts),
-        "adds": json::int(applied.adds),
-        "dels": json::int(applied.dels),
-        "superseded": json::int(applied.superseded),
-        "absent": json::int(applied.absent),
-        "removed": json::int(applied.removed),
-        "written": json::int(applied.written),
-    });
-    document.insert("changes".to_owned(), changes);
+    document.insert("changes".to_owned(), changes::json(applied));
     document.insert("lost_tuples".to_owned(), json::int(done.lost));
     document.insert("kept_generations".to_owned(), done.kept.into());
     document.insert("seconds".to_owned(), took.as_secs_f64().into());

@@ -16,6 +16,7 @@ use crate::failure::{Code, ExitStatus, Failure};
 use crate::inputs::{Inputs, Values};
 use crate::message::Message;
 use crate::parse::Device;
+use crate::threads::in_pool;
 use out::{Job, temporary};
 use pleach::Index;
 use pleach_gpu::{Gpu, GpuError, GpuOptions};
@@ -50,19 +51,7 @@ fn with_threads<T: Send>(
         approximate: out.approximate,
         ..StreamOptions::default()
     };
-    let run = || run(options);
-    if out.threads == 0 {
-        pleach_builder::pool::ready();
-        return run();
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
-    let pool = pool.map_err(|_| {
-        let advice =
-            "give fewer with --threads, or raise the limit of processes (ulimit -u, the container's)";
-        let message = Message::new(format!("cannot start {} threads", out.threads)).advise(advice);
-        Failure::new(Code::Limit, message)
-    })?;
-    pool.install(run)
+    in_pool(out.threads, || run(options))
 }
 
 /// A running command, and its inputs.

@@ -14,7 +14,7 @@ use crate::stdout;
 use crate::tables::{self, Origin};
 use pleach_builder::BuildOptions;
 use pleach_input::NullCounts;
-use pleach_set::{Committer, Folder, Manifest, Partition, Store, WriteReport, Writer, Written};
+use pleach_set::{Committer, Folder, Manifest, Partition, Store, WriteReport, Writer, Written, discard};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,15 +30,12 @@ pub fn build(args: &SetBuildArgs, global: &Global) -> Result<ExitStatus, Failure
     let started = Instant::now();
     let run = run(args, global)?;
     let publish = || {
-        // A build may have taken long: what it wrote is not litter.
-        run.written.entries.iter().try_for_each(|entry| run.store.renew(&entry.name))?;
         let mut committer = Committer::begin(Arc::clone(&run.store))?;
-        committer.add(&run.written)?;
+        committer.add_own(&run.written)?;
         committer.publish()
     };
     let manifest = publish().map_err(|error| {
-        // Nobody else knows these files.
-        run.written.entries.iter().for_each(|entry| drop(run.store.delete(&entry.name)));
+        discard(&*run.store, &run.written.entries, &error);
         set_failure(&error)
     })?;
     let seconds = started.elapsed().as_secs_f64();

@@ -9,6 +9,7 @@ use crate::render::json;
 use crate::render::text::{counted, grouped, shown};
 use crate::search;
 use crate::stdout;
+use crate::threads::in_pool;
 use pleach::ErrorKind;
 use pleach_set::{CheckOptions, SetChecked, check_set};
 use serde_json::{Value, json};
@@ -27,16 +28,7 @@ pub fn check(path: &Path, args: &FsckArgs, global: &Global) -> Result<ExitStatus
         !progress.is_interrupted()
     };
     let options = CheckOptions { digests: args.digests, progress: Some(&watch) };
-    let run = || check_set(&set, &options);
-    let checked = if args.threads == 0 {
-        run()
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build().map_err(|_| {
-            let message = Message::new(format!("cannot start {} threads", args.threads));
-            Failure::new(Code::Limit, message.advise("give fewer with --threads"))
-        })?;
-        pool.install(run)
-    };
+    let checked = in_pool(args.threads, || Ok(check_set(&set, &options)))?;
     let checked = checked.map_err(|error| set_failure(&error))?;
     drop(progress);
     if checked.cancelled {
@@ -75,16 +67,7 @@ fn print(path: &Path, set: &pleach_set::Set, checked: &SetChecked, is_quiet: boo
     if !is_quiet {
         let bad = checked.files.iter().filter(|file| !file.is_whole()).count();
         let verdict = if bad == 0 { "clean".to_owned() } else { format!("{bad} damaged or missing") };
-        let manifest = set.manifest();
-        let _ = writeln!(
-            text,
-            "{}: {verdict}: generation {}, {} of {}, {} bytes",
-            shown(path),
-            manifest.generation(),
-            counted(manifest.files() as u64, "file"),
-            counted(manifest.tuples(), "tuple"),
-            grouped(manifest.file_bytes())
-        );
+        let _ = writeln!(text, "{}: {verdict}: {}", shown(path), super::build::text(set.manifest()));
         if !checked.litter.is_empty() {
             let bytes = checked.litter.iter().map(|object| object.bytes).sum();
             let files = counted(checked.litter.len() as u64, "file");

@@ -2,6 +2,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::message::Message;
+use crate::parse::hex_bytes;
 use crate::render::json;
 use crate::render::text::hex;
 use pleach_format::meta::Meta;
@@ -85,7 +86,8 @@ fn written(value: &Value) -> Result<Written, &'static str> {
 }
 
 fn read(value: &Value) -> Result<Entry, &'static str> {
-    let field = |name: &'static str| value[name].as_str().and_then(unhex).ok_or(name);
+    let field =
+        |name: &'static str| value[name].as_str().and_then(|text| hex_bytes(text.as_bytes())).ok_or(name);
     Ok(Entry {
         name: value["name"].as_str().ok_or("name")?.to_owned(),
         file_bytes: number(&value["file_bytes"]).ok_or("file_bytes")?,
@@ -101,11 +103,4 @@ fn read(value: &Value) -> Result<Entry, &'static str> {
 /// Reads a number, which is a text of digits.
 fn number(value: &Value) -> Option<u64> {
     value.as_str()?.parse().ok()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().as_chunks::<2>();
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let byte = |pair: &[u8; 2]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    if pairs.1.is_empty() { pairs.0.iter().map(byte).collect() } else { None }
 }

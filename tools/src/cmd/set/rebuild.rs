@@ -15,7 +15,6 @@ use crate::stdout;
 use pleach_builder::source::Schema;
 use pleach_input::NullCounts;
 use pleach_set::{SetRebuildOptions, rebuild_set};
-use serde_json::json;
 use std::time::Instant;
 
 pub fn rebuild(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -54,17 +53,7 @@ pub fn rebuild(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failur
         document.insert("touched_files".to_owned(), done.touched.into());
         document.insert("written_files".to_owned(), done.written.into());
         document.insert("carried_files".to_owned(), done.carried.into());
-        let changes = json!({
-            "rows": json::int(applied.rows()),
-            "puts": json::int(applied.puts),
-            "adds": json::int(applied.adds),
-            "dels": json::int(applied.dels),
-            "superseded": json::int(applied.superseded),
-            "absent": json::int(applied.absent),
-            "removed": json::int(applied.removed),
-            "written": json::int(applied.written),
-        });
-        document.insert("changes".to_owned(), changes);
+        document.insert("changes".to_owned(), changes::json(applied));
         crate::cmd::build::put_nulls(&counts, &mut document);
         document.insert("seconds".to_owned(), seconds.into());
         stdout::print_json(document)?;
