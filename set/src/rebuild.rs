@@ -223,9 +223,7 @@ impl Job<'_> {
     /// Replaces a file that has grown by several.
     fn divide(&self, large: &Entry, options: &BuildOptions, tuples: u64, done: &mut Done) -> Result<()> {
         let path = self.writer.store().fetch(large)?;
-        let map = AnyMap::open(&path).map_err(SetError::Build)?;
-        let cuts = cut(&map, tuples).map_err(SetError::Build)?;
-        drop(map);
+        let cuts = cut(|| AnyMap::open(&path), tuples).map_err(SetError::Build)?;
         let all = Ordered::open(&path)?;
         for pair in cuts.windows(2) {
             let mut source = all.source(pair[0]..pair[1])?;

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Memory that the build of one file needs.
 const FILE_MEMORY_BYTES: u64 = 192 << 20;
 
+/// Cuts that are found in one mapping of a table.
+const CUTS_A_MAP: usize = 16;
+
 /// How tuples are divided into files. Equal keys are never divided, so a file may have more tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partition {
@@ -30,6 +33,16 @@ pub enum Partition {
     Tuples(u64),
     /// At most so many files, of equal numbers of tuples.
     Files(u64),
+}
+
+impl Partition {
+    /// Returns the number of tuples of a file, at least 1.
+    fn tuples(self, all: u64) -> u64 {
+        match self {
+            Self::Tuples(tuples) => tuples.max(1),
+            Self::Files(files) => all.div_ceil(files.max(1)).max(1),
+        }
+    }
 }
 
 impl Default for Partition {
@@ -107,11 +120,13 @@ impl Writer {
             return Err(SetError::Usage("no tuples were sorted: the set: try again".into()));
         };
         let place = folder.join("unnamed.pleach");
-        let map = AnyMap::from_index(Arc::new(
-            Index::options().open_file(&stage, &place).map_err(|error| SetError::Build(error.into()))?,
-        ))
-        .map_err(SetError::Build)?;
-        let (partition_tuples, cuts) = cuts(&map, partition).map_err(SetError::Build)?;
+        let open = || -> pleach::Result<AnyMap> {
+            let index = Index::options().open_file(&stage, &place)?;
+            Ok(AnyMap::from_index(Arc::new(index))?)
+        };
+        let map = open().map_err(SetError::Build)?;
+        let partition_tuples = partition.tuples(map.len());
+        let cuts = cut(open, partition_tuples).map_err(SetError::Build)?;
         let mut schema = schema_of(map.index())?;
         schema.meta.layout = layout_text(options.layout());
         schema.partition_tuples = partition_tuples;
@@ -269,18 +284,12 @@ fn own_threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Returns the ranks where files begin, and the number of tuples at the end; and the tuples of a file.
-fn cuts(map: &AnyMap, partition: Partition) -> pleach::Result<(u64, Vec<u64>)> {
-    let all = map.len();
-    let tuples = match partition {
-        Partition::Tuples(tuples) => tuples.max(1),
-        Partition::Files(files) => all.div_ceil(files.max(1)).max(1),
-    };
-    Ok((tuples, cut(map, tuples)?))
-}
-
 /// Returns the ranks where files of so many tuples begin, and the number of all: equal keys are not divided.
-pub(crate) fn cut(map: &AnyMap, tuples: u64) -> pleach::Result<Vec<u64>> {
+///
+/// The table is mapped anew now and then: the system counts what was looked at as memory of the process for as long
+/// as it is mapped, and around each place it counts some pages.
+pub(crate) fn cut(open: impl Fn() -> pleach::Result<AnyMap>, tuples: u64) -> pleach::Result<Vec<u64>> {
+    let mut map = open()?;
     let all = map.len();
     let mut cuts = vec![0];
     let mut at = 0u64;
@@ -293,6 +302,9 @@ pub(crate) fn cut(map: &AnyMap, tuples: u64) -> pleach::Result<Vec<u64>> {
         }
         if at < all {
             cuts.push(at);
+        }
+        if cuts.len() % CUTS_A_MAP == 0 {
+            map = open()?;
         }
     }
     cuts.push(all);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 impl Set {
     /// Groups keys by the file that can have them: the numbers of the keys, in their order, for each file that is
-    /// needed. O(keys x log files); no file is opened.
+    /// needed. O(keys x (log files + log keys)); no file is opened.
     ///
     /// # Errors
     /// [`SetError::Key`](crate::SetError::Key) if a key is of another type.
@@ -28,13 +28,15 @@ impl Set {
         keys: impl IntoIterator<Item = impl Borrow<Datum<'k>>>,
         file_of: impl Fn(&[u8]) -> Option<usize>,
     ) -> Result<BTreeMap<usize, Vec<usize>>> {
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut places = Vec::new();
         for (at, key) in keys.into_iter().enumerate() {
             if let Some(file) = file_of(&key_bytes(self.key_type(), key.borrow())?) {
-                groups.entry(file).or_default().push(at);
+                places.push((file, at));
             }
         }
-        Ok(groups)
+        places.sort_unstable();
+        let groups = places.chunk_by(|one, other| one.0 == other.0);
+        Ok(groups.map(|group| (group[0].0, group.iter().map(|&(_, at)| at).collect())).collect())
     }
 
     /// Looks up many keys, whose cache misses overlap: one batch in each file that can have some of them.
