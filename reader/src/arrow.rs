@@ -108,6 +108,7 @@ impl Index {
 
     /// Copies a section of a mapped file. The blocks of the copy are verified as the index is.
     fn copy(&self, section: &Section) -> Result<Buffer, ReadError> {
+        self.bring(section.offset(), section.end - section.offset())?;
         let copy = self.copy_range(section.offset(), section.end - section.offset())?;
         if matches!(self.verify(), Verify::Touched | Verify::Full) {
             let (tag, listed_at) = (section.entry.tag, section.entry.sums_offset.get());

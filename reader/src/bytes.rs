@@ -1,11 +1,13 @@
 //! Owner of the bytes of an open file: a mapping, a sealed copy in memory, or an aligned vector.
 
+use crate::fetch::{Fetch, Remote};
 use crate::sigbus::Watch;
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A line of memory that begins on a cache line.
@@ -34,6 +36,8 @@ pub(crate) enum Storage {
     /// A sealed copy in memory, which nobody can change or truncate.
     #[cfg(target_os = "linux")]
     Resident(Mmap),
+    /// A mapping of memory to which blocks of a remote file are written before they are read.
+    Remote(Mmap, Remote),
     /// A copy on this process's heap.
     Owned(Vec<u8>),
     /// A copy on the heap, moved to the start of a cache line.
@@ -87,6 +91,25 @@ impl Storage {
         Ok(Self::owned(bytes))
     }
 
+    /// Maps memory for a remote file of this length.
+    pub(crate) fn remote(source: Arc<dyn Fetch>, length: u64) -> io::Result<Self> {
+        let remote = Remote::new(source, length)?;
+        let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        // SAFETY: as in `map`, except that only `remote` writes to the file, which has no name, and nobody truncates
+        // it. A block is written by a system call, not through the mapping, before its bytes are read.
+        let map = unsafe { memmap2::MmapOptions::new().len(length).map(remote.memory())? };
+        Ok(Self::Remote(map, remote))
+    }
+
+    /// Returns the source of blocks, if the file is remote.
+    #[inline]
+    pub(crate) fn source(&self) -> Option<&Remote> {
+        match self {
+            Self::Remote(_, remote) => Some(remote),
+            _ => None,
+        }
+    }
+
     /// Takes ownership of bytes; moves them only if they do not begin on a cache line.
     pub(crate) fn owned(bytes: Vec<u8>) -> Self {
         if bytes.as_ptr().align_offset(64) == 0 {
@@ -101,7 +124,7 @@ impl Storage {
     /// Returns all bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Mapped(_, map) => map,
+            Self::Mapped(_, map) | Self::Remote(map, _) => map,
             #[cfg(target_os = "linux")]
             Self::Resident(map) => map,
             Self::Owned(bytes) => bytes,
@@ -109,10 +132,10 @@ impl Storage {
         }
     }
 
-    /// Returns true if nobody else can change the bytes, because they are a copy of ours.
+    /// Returns true if the bytes never change, because they are a copy of ours.
     #[inline]
     pub(crate) fn lies_still(&self) -> bool {
-        !matches!(self, Self::Mapped(..))
+        !matches!(self, Self::Mapped(..) | Self::Remote(..))
     }
 
     /// Returns the watch that detects truncation of the mapping, if there is one.
@@ -133,6 +156,7 @@ impl Storage {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Mapped(..) => "mapped",
+            Self::Remote(..) => "remote",
             #[cfg(target_os = "linux")]
             Self::Resident(_) => "resident",
             Self::Owned(_) | Self::Aligned(_) => "owned",

@@ -120,7 +120,8 @@ impl<'a> Column<'a> {
         self.place.shape.elements
     }
     /// Returns the code of each tuple, which is the index of its value among the stored ones, if each value is
-    /// stored once: numbers of one width, little-endian. Unverified; a copy if the file is mapped.
+    /// stored once: numbers of one width, little-endian. Unverified; a copy if the file is mapped or remote, of which
+    /// the caller has called [`Index::bring`].
     #[must_use]
     pub fn codes(&self) -> Option<Cow<'a, [u8]>> {
         let codes = self.codes?;
@@ -271,12 +272,19 @@ impl<'a> Column<'a> {
         Ok(element)
     }
 
+    /// Brings the elements at many ranks of a remote file.
+    #[inline]
+    pub(crate) fn foresee(&self, ranks: &[u64]) -> Result<(), ReadError> {
+        self.index.foresee(ranks.len(), |at| self.get_in_place(ranks[at]).map(|_| ()))
+    }
+
     /// Appends the elements at many ranks to `data`, and where each of them ends in `data` to `ends`. Their
     /// cache misses overlap. An element past the end is empty. Verified as the index is.
     ///
     /// # Errors
     /// Those of [`Column::get`]; [`ReadError::Memory`] if `data` cannot grow.
     pub fn append(&self, ranks: &[u64], ends: &mut Vec<u64>, data: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.foresee(ranks)?;
         for ranks in ranks.chunks(AHEAD) {
             let here = || ranks.iter().filter(|&&rank| rank < self.len());
             here().for_each(|&rank| self.prefetch_offset(rank));

@@ -117,9 +117,9 @@ impl ErrorKind {
         }
     }
 
-    fn of_io(error: &io::Error) -> Self {
+    fn of_io(kind: io::ErrorKind) -> Self {
         use io::ErrorKind as Kind;
-        match error.kind() {
+        match kind {
             Kind::NotFound | Kind::NotADirectory | Kind::InvalidFilename => Self::NotFound,
             Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Self::Permission,
             Kind::IsADirectory | Kind::NotSeekable => Self::NotAFile,
@@ -141,7 +141,7 @@ impl ErrorKind {
             }
             Build::Interrupted => Self::Interrupted,
             Build::Busy { .. } | Build::LockClosed { .. } => Self::Busy,
-            Build::Io { source, .. } => Self::of_io(source),
+            Build::Io { source, .. } => Self::of_io(source.kind()),
             Build::ManyFiles { .. } | Build::Threads { .. } => Self::Limit,
             Build::TooLarge { .. } | Build::TooManyValues { .. } => Self::TooLarge,
             Build::NotPackable { .. }
@@ -185,7 +185,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
-            Cause::Open(OpenError::Io { source, .. }) => ErrorKind::of_io(source),
+            Cause::Open(OpenError::Io { source, .. }) => ErrorKind::of_io(source.kind()),
             Cause::Open(OpenError::Format { source, .. }) | Cause::Read(ReadError::Format(source)) => {
                 ErrorKind::of_format(source)
             }
@@ -199,6 +199,7 @@ impl Error {
                 ErrorKind::TypesDiffer
             }
             Cause::Read(ReadError::Memory { .. }) => ErrorKind::OutOfMemory,
+            Cause::Read(ReadError::Fetch { kind, .. }) => ErrorKind::of_io(*kind),
             #[cfg(feature = "build")]
             Cause::Build(error) => ErrorKind::of_build(error),
         }
@@ -438,6 +439,17 @@ pub enum ReadError {
         /// Number of bytes needed.
         bytes: u64,
     },
+    /// Bytes of a remote file could not be fetched. The next call tries again.
+    Fetch {
+        /// Offset of the first byte in the file.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+        /// Kind of the source's error.
+        kind: io::ErrorKind,
+        /// Text of the source's error.
+        message: Box<str>,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -457,6 +469,9 @@ impl fmt::Display for ReadError {
                     "out of memory: {bytes} bytes are needed for a copy of the column: read it in ranges"
                 )
             }
+            Self::Fetch { offset, bytes, message, .. } => {
+                write!(f, "cannot fetch {bytes} bytes at offset {offset}: {message}: try again")
+            }
         }
     }
 }
@@ -468,7 +483,7 @@ impl ReadError {
         match self {
             Self::Format(error) => error.is_damage(),
             Self::MappingLost => true,
-            Self::Buffer { .. } | Self::Memory { .. } => false,
+            Self::Buffer { .. } | Self::Memory { .. } | Self::Fetch { .. } => false,
         }
     }
 }

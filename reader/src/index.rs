@@ -4,6 +4,7 @@ use crate::arch::Isa;
 use crate::bytes::{Storage, read_at_most};
 use crate::classic::Layout;
 use crate::error::{OpenError, ReadError};
+use crate::fetch::{Remote, index_part};
 use crate::identity::Identity;
 use crate::search::plan::Plan;
 use crate::search::tree_plan::TreePlan;
@@ -112,6 +113,9 @@ impl OpenOptions {
         self.verify = verify;
         self
     }
+    pub(crate) fn is_verify(self, verify: Verify) -> bool {
+        self.verify == verify
+    }
     /// Sets where the bytes are kept.
     #[must_use]
     pub fn residence(mut self, residence: Residence) -> Self {
@@ -181,7 +185,7 @@ impl OpenOptions {
         self.finish(PathBuf::new(), header, Storage::owned(bytes))
     }
 
-    fn finish(self, path: PathBuf, header: Header, storage: Storage) -> Result<Index, OpenError> {
+    pub(crate) fn finish(self, path: PathBuf, header: Header, storage: Storage) -> Result<Index, OpenError> {
         let isa = self.isa.unwrap_or_else(Isa::best);
         if !isa.is_available() {
             return Err(OpenError::Isa(isa));
@@ -201,7 +205,15 @@ impl OpenOptions {
         match self.verify {
             Verify::Header => {}
             Verify::Touched => {
-                touched = Some(Touched::new(&header, storage.bytes()).map_err(refused)?);
+                let made = Touched::new(&header, storage.bytes()).map_err(refused)?;
+                if storage.source().is_some() {
+                    // What was fetched of a remote file is verified before anything is read of it.
+                    for part in index_part(&header) {
+                        check(&header, (part.start, part.end - part.start), storage.bytes(), Some(&made))
+                            .map_err(refused)?;
+                    }
+                }
+                touched = Some(made);
             }
             Verify::Full => {
                 let mut findings = pleach_fsck::check_bytes(storage.bytes());
@@ -603,7 +615,8 @@ impl Index {
     }
 
     /// Returns all bytes of the file, unverified. For measurements and for tools that know the format; use
-    /// [`Index::typed`] for look-ups. O(file) and a copy if the file is mapped.
+    /// [`Index::typed`] for look-ups. O(file) and a copy if the file is mapped or remote. Bytes of a remote file
+    /// that were not brought ([`Index::bring`]) are 0.
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.shown(self.bytes())
@@ -614,7 +627,8 @@ impl Index {
     /// # Safety
     /// Other processes may change the bytes of a mapped file at any time, even while they are read. The
     /// caller guarantees that its code is sound whatever the bytes become: a `str` is made only of a copy, and
-    /// a length or an offset is read once, then checked, and not read again. After reading, the caller calls
+    /// a length or an offset is read once, then checked, and not read again. Bytes of a remote file are those of the
+    /// file once [`Index::bring`] has brought them, and arbitrary before. After reading, the caller calls
     /// [`Index::check_mapping`], which fails if the file was truncated meanwhile and the bytes are not its own.
     #[must_use]
     pub unsafe fn bytes_in_place(&self) -> &[u8] {
@@ -642,15 +656,22 @@ impl Index {
 
     /// Ends [`Verify::Touched`]: from now on blocks are accepted unverified, as with [`Verify::Header`], also
     /// in existing views. For long batches that need not be verified to their end. Bytes and answers remain
-    /// those of the file that was opened, whatever its name leads to by now.
+    /// those of the file that was opened, whatever its name leads to by now. A remote file is always verified: the
+    /// call then does nothing.
     pub fn trust(&self) {
-        self.is_trusted.store(true, Ordering::Relaxed);
+        self.is_trusted.store(self.source().is_none(), Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn verified(&self) -> Option<Verified<'_>> {
         let touched = self.touched.as_ref().filter(|_| !self.is_trusted.load(Ordering::Relaxed))?;
         Some(Verified { header: &self.header, bytes: self.bytes(), touched, storage: Some(&self.storage) })
+    }
+
+    /// Returns the source of blocks, if the file is remote.
+    #[inline]
+    pub(crate) fn source(&self) -> Option<&Remote> {
+        self.storage.source()
     }
 
     /// Returns the watch that detects truncation of the mapping, if there is one.

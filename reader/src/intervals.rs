@@ -332,6 +332,11 @@ impl<K: Key> Intervals<'_, K> {
         let floors = floors.get_mut(..needed).ok_or(ReadError::Buffer { name: "floors", needed, found })?;
         let mut count = 0;
         let mut held = [false; AHEAD];
+        match &self.values {
+            Values::Four(typed) => typed.foresee_ranks(floors)?,
+            Values::Eight(typed) => typed.foresee_ranks(floors)?,
+            Values::Column(_, column) => column.foresee(floors)?,
+        }
         for (keys, floors) in keys.chunks(AHEAD).zip(floors.chunks_mut(AHEAD)) {
             held.fill(false);
             let pass = |at: usize, rank: u64, value: &[u8]| {
@@ -397,6 +402,7 @@ fn values(
     mut pass: impl FnMut(usize, u64, &[u8]),
 ) -> Result<(), ReadError> {
     let mut copy = Vec::new();
+    column.foresee(ranks)?;
     for (part, ranks) in ranks.chunks(AHEAD).enumerate() {
         let there = || ranks.iter().filter(|&&rank| rank < column.len());
         if column.is_coded() {

@@ -3,10 +3,15 @@
 use crate::error::ReadError;
 use crate::index::Index;
 use crate::search::plan::Lines;
+use crate::touched::Verified;
+use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::key::Bits;
 use pleach_format::{Key, Short, Value, line};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+
+/// Maximum number of bytes of a remote file that come together.
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// A place in the tuple lines.
 #[derive(Clone, Copy)]
@@ -30,6 +35,8 @@ pub struct Range<'a, K: Key, V: Value> {
     back: Place,
     /// The line that was checked last.
     entered: usize,
+    /// Bytes of a remote file that come together when a block is missing; twice as many each time.
+    ahead_bytes: u64,
     types: PhantomData<(K, V)>,
 }
 
@@ -52,6 +59,7 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
             front: place(start),
             back: place(end),
             entered: usize::MAX,
+            ahead_bytes: SUM_BLOCK_BYTES as u64,
             types: PhantomData,
         }
     }
@@ -79,9 +87,32 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
     /// Verifies the line, if the index verifies; called once per line.
     fn enter(&mut self, line: usize) -> Result<(), ReadError> {
         if let Some(verified) = self.index.verified() {
-            verified.check(verified.header.line_offset(line as u64))?;
+            let at = verified.header.line_offset(line as u64);
+            if self.index.is_remote() {
+                self.enter_remote(&verified, line, at)?;
+            }
+            verified.check(at)?;
         }
         self.entered = line;
+        Ok(())
+    }
+}
+
+impl<K: Key, V: Value> Range<'_, K, V> {
+    /// Brings the block of a line, and more of those that come next.
+    fn enter_remote(&mut self, verified: &Verified<'_>, line: usize, at: u64) -> Result<(), ReadError> {
+        let (front, back) = (self.front.line as u64, self.back.line as u64);
+        let is_forward = line as u64 <= front;
+        let bytes = if is_forward {
+            // The line of the last tuple is before or at the back.
+            let end = verified.header.line_offset(back + u64::from(self.back.slot > 0));
+            at..end.min(at + self.ahead_bytes).max(at + 1)
+        } else {
+            verified.header.line_offset(front).max(at.saturating_sub(self.ahead_bytes)).min(at)..at + 1
+        };
+        if verified.check_ahead(at, bytes)? {
+            self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX);
+        }
         Ok(())
     }
 }

@@ -158,6 +158,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     }
 
     fn near_task(&self, near: Near, keys: &[K], mut tuples: Tuples<'_, K, V>) -> Result<usize, ReadError> {
+        self.index().foresee(keys.len(), |at| self.near_one(near, keys[at]).map(|_| ()))?;
         if keys.len() <= FEW {
             return self.near_few(near, keys, tuples);
         }

@@ -13,6 +13,7 @@
 //! their number is the one requested, and nothing outside the file is read.
 
 use crate::error::ReadError;
+use crate::fetch::FETCH_RANGE_BYTES;
 use crate::search::plan::Lines;
 use crate::typed::Typed;
 use pleach_format::key::{Bits, Word};
@@ -353,7 +354,11 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             let piece = end.min((first + PIECE_LINES) * n) - rank;
             if let Some(verified) = self.index().verified() {
                 let (last, _) = geometry.place(rank + piece - 1);
-                verified.check_range(header.line_offset(first), (last - first + 1) * LINE_BYTES as u64)?;
+                let after = header.line_offset(geometry.place(end - 1).0 + 1);
+                let bytes = header.line_offset(first)..header.line_offset(last + 1);
+                // Blocks of a remote file come ahead.
+                verified.check_ahead(bytes.end - 1, bytes.start..after.min(bytes.start + FETCH_RANGE_BYTES))?;
+                verified.check_range(bytes.start, bytes.end - bytes.start)?;
             }
             let line = usize::try_from(first).unwrap_or(usize::MAX);
             if !slots.hand_over(&plan.tuple_lines, (line, slot), piece as usize, is_whole, &mut take) {

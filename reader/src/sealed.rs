@@ -1,4 +1,4 @@
-//! A copy of a file in sealed memory (memfd): immune to truncation, and safe to map.
+//! Files in sealed memory (memfd), immune to truncation: a copy that nobody can change, and room for a remote file.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -42,10 +42,22 @@ pub(crate) fn copy(file: &File, length: u64) -> io::Result<File> {
         copy.write_all_at(&piece[..wanted], at)?;
         at += wanted as u64;
     }
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
-    // SAFETY: the call accesses no memory, and we own the descriptor.
-    if unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
+    seal(&copy, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL)?;
+    Ok(copy)
+}
+
+/// Creates a memfd of `length` bytes without contents, whose length never changes.
+pub(crate) fn empty(length: u64) -> io::Result<File> {
+    let file = create()?;
+    file.set_len(length)?;
+    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)?;
+    Ok(file)
+}
+
+fn seal(file: &File, seals: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call accesses no memory, and the descriptor is borrowed.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(copy)
+    Ok(())
 }

@@ -594,6 +594,7 @@ impl<'a, V: Value> Strings<'a, V> {
         mut put: impl FnMut(usize, &Hit<V::Bits>),
     ) -> Result<(), ReadError> {
         if self.index.verified().is_some() || self.index.is_empty() {
+            self.index.foresee(count, |at| self.locate(keys.get(first + at)).map(|_| ()))?;
             for at in 0..count {
                 put(at, &self.locate(keys.get(first + at))?);
             }

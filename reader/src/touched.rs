@@ -1,17 +1,22 @@
-//! Verification of each block that a query reads, at its first read.
+//! Verification of each block that a query reads, at its first read. The block of a remote file is brought first.
 //!
 //! The chain of trust: the CRC in the superblock covers the CRC of the section table, which holds the CRC of
 //! SUM2 (checked when the file is opened), whose sums cover SUMS, whose sums cover the lines and the spine. A
 //! bitmap of atomics records the blocks that matched; there are no locks.
+//!
+//! A block of a remote file is verified before it is written to the memory of the file, and its bit is set after that.
+//! Threads that need the same block at the same time may each bring it; all write the same bytes.
 
 use crate::bytes::Storage;
 use crate::error::ReadError;
+use crate::fetch::{self, Block, Remote};
 use crate::structure::Structure;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::line::Line;
 use pleach_format::section::Tag;
 use pleach_format::view::{self, FastShape, Lines, Section};
 use pleach_format::{FormatError, Header, Word, classic};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
@@ -62,50 +67,155 @@ fn slice(bytes: &[u8], offset: u64, length: u64) -> Result<&[u8], FormatError> {
 }
 
 impl Verified<'_> {
-    /// Verifies the block that contains byte `offset` of the file.
-    pub(crate) fn check(&self, offset: u64) -> Result<(), ReadError> {
+    /// Returns the block that contains byte `offset` of the file; `None` if there is no sum for it.
+    fn block(&self, offset: u64) -> Option<Block> {
         let after = self.header.sections.partition_point(|section| section.offset() <= offset);
-        let Some(index) = after.checked_sub(1) else { return Ok(()) };
+        let index = after.checked_sub(1)?;
         let section = &self.header.sections[index];
-        if section.entry.tag == Tag::SUM2 || offset >= section.end {
-            return Ok(());
+        let is_summed = section.entry.tag != Tag::SUM2 && offset < section.end;
+        is_summed.then(|| (index, (offset - section.offset()) / SUM_BLOCK_BYTES as u64))
+    }
+
+    /// Returns the bytes of a block in the file.
+    fn place(&self, (index, block): Block) -> Range<u64> {
+        let section = &self.header.sections[index];
+        let start = section.offset() + block * SUM_BLOCK_BYTES as u64;
+        start..section.end.min(start + SUM_BLOCK_BYTES as u64)
+    }
+
+    /// Returns the word of the bitmap that has the bit of a block.
+    fn word(&self, (index, block): Block) -> Option<&AtomicU64> {
+        usize::try_from(block / 64).ok().and_then(|word| self.touched.good[index].get(word))
+    }
+
+    /// Reports whether a block is good. A block without a bit is not verified.
+    fn is_good(&self, block: Block) -> bool {
+        // What was written before the bit was set is read after this.
+        self.word(block).is_none_or(|word| word.load(Ordering::Acquire) >> (block.1 % 64) & 1 != 0)
+    }
+
+    /// Verifies the block that contains byte `offset` of the file.
+    #[inline]
+    pub(crate) fn check(&self, offset: u64) -> Result<(), ReadError> {
+        match self.block(offset) {
+            Some(block) if !self.is_good(block) => self.admit(block),
+            _ => Ok(()),
         }
-        let block = (offset - section.offset()) / SUM_BLOCK_BYTES as u64;
-        let Some(word) = usize::try_from(block / 64).ok().and_then(|word| self.touched.good[index].get(word))
-        else {
-            return Ok(());
-        };
-        let bit = 1 << (block % 64);
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            return Ok(());
+    }
+
+    /// Verifies a block, which is brought first if the file is remote.
+    fn admit(&self, block: Block) -> Result<(), ReadError> {
+        if let Some(remote) = self.storage.and_then(Storage::source) {
+            return self.bring(remote, vec![block]);
         }
-        let stored_at = section.entry.sums_offset.get() + block * SUM_BYTES as u64;
+        let Range { start, end } = self.place(block);
+        self.compare(block, slice(self.bytes, start, end - start)?)
+    }
+
+    /// Compares the bytes of a block with its sum, and marks it as good.
+    fn compare(&self, block: Block, bytes: &[u8]) -> Result<(), ReadError> {
+        self.compare_and(block, bytes, || Ok(()))
+    }
+
+    /// Compares the bytes of a block with its sum, and marks it as good after `keep` has succeeded.
+    fn compare_and(
+        &self,
+        block: Block,
+        bytes: &[u8],
+        keep: impl FnOnce() -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let section = &self.header.sections[block.0];
+        let stored_at = section.entry.sums_offset.get() + block.1 * SUM_BYTES as u64;
         self.check(stored_at)?;
         let stored = slice(self.bytes, stored_at, SUM_BYTES as u64)?;
         let expected = u32::from_le_bytes([stored[0], stored[1], stored[2], stored[3]]);
-        let start = section.offset() + block * SUM_BLOCK_BYTES as u64;
-        let bytes = slice(self.bytes, start, (SUM_BLOCK_BYTES as u64).min(section.end - start))?;
-        let found = self.header.bound_sum(section.entry.tag, block, bytes);
+        let found = self.header.bound_sum(section.entry.tag, block.1, bytes);
         if expected != found {
             // Zeros in place of bytes that were truncated are not reported as damage.
             if self.storage.is_some_and(Storage::is_lost) {
                 return Err(ReadError::MappingLost);
             }
-            let what = section.entry.tag.name();
-            return Err(FormatError::Checksum { what, offset: start, expected, found }.into());
+            let (what, offset) = (section.entry.tag.name(), self.place(block).start);
+            return Err(FormatError::Checksum { what, offset, expected, found }.into());
         }
-        word.fetch_or(bit, Ordering::Relaxed);
+        keep()?;
+        if let Some(word) = self.word(block) {
+            word.fetch_or(1 << (block.1 % 64), Ordering::Release);
+        }
         Ok(())
     }
 
-    /// Verifies every block of `length` bytes from `offset`.
+    /// Verifies every block of `length` bytes from `offset`. Those of a remote file are brought together.
     pub(crate) fn check_range(&self, offset: u64, length: u64) -> Result<(), ReadError> {
+        if length == 0 {
+            return Ok(());
+        }
+        if let Some(remote) = self.storage.and_then(Storage::source) {
+            return self.bring(remote, self.lacking(offset, offset.saturating_add(length)));
+        }
         let mut at = offset;
         while at < offset + length {
             self.check(at)?;
             at += 4096;
         }
-        if length > 0 { self.check(offset + length - 1) } else { Ok(()) }
+        self.check(offset + length - 1)
+    }
+
+    /// Brings the blocks of `bytes`, which contain byte `offset`, if the file is remote and the block of this byte is
+    /// missing. Reports whether it was.
+    pub(crate) fn check_ahead(&self, offset: u64, bytes: Range<u64>) -> Result<bool, ReadError> {
+        let Some(remote) = self.storage.and_then(Storage::source) else { return Ok(false) };
+        if self.block(offset).is_none_or(|block| self.is_good(block)) {
+            return Ok(false);
+        }
+        self.bring(remote, self.lacking(bytes.start, bytes.end))?;
+        Ok(true)
+    }
+
+    /// Returns the blocks of a range of bytes that are not good.
+    fn lacking(&self, offset: u64, end: u64) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let mut at = offset;
+        while at < end.min(self.header.file_bytes) {
+            let Some(block) = self.block(at) else {
+                at += 4096;
+                continue;
+            };
+            if !self.is_good(block) {
+                blocks.push(block);
+            }
+            at = self.place(block).end;
+        }
+        blocks
+    }
+
+    /// Brings blocks of a remote file. Blocks that were verified before an error are kept. While look-ups are
+    /// foreseen, only notes the blocks.
+    #[cold]
+    pub(crate) fn bring(&self, remote: &Remote, mut blocks: Vec<Block>) -> Result<(), ReadError> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        fetch::note_lacking(&blocks)?;
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.retain(|&block| !self.is_good(block));
+        for call in fetch::calls(blocks.iter().map(|&block| self.place(block))) {
+            let mut outcome = Ok(());
+            let fetched = remote.fetch(&call, |offset, bytes| {
+                let (mut at, end) = (offset, offset + bytes.len() as u64);
+                while let Some(block) = self.block(at).filter(|_| at < end) {
+                    let place = self.place(block);
+                    let bytes = &bytes[(at - offset) as usize..(place.end - offset) as usize];
+                    let kept = self.compare_and(block, bytes, || remote.write(at, bytes));
+                    // The first damage is reported, and the other blocks are kept.
+                    outcome = std::mem::replace(&mut outcome, Ok(())).and(kept);
+                    at = place.end;
+                }
+            });
+            outcome.and(fetched)?;
+        }
+        Ok(())
     }
 }
 

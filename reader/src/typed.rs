@@ -373,6 +373,8 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         present: &mut [u64],
         mut put: impl FnMut(usize, Hit<V::Bits>),
     ) -> Result<usize, ReadError> {
+        let look_up = |at: usize| self.locate_verified(verified, keys[at].encode()).map(|_| ());
+        self.index.foresee(keys.len(), look_up)?;
         present.fill(0);
         let mut found = 0;
         for (i, &key) in keys.iter().enumerate() {
@@ -431,6 +433,12 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(found)
     }
 
+    /// Brings the tuples at many ranks of a remote file.
+    #[inline]
+    pub(crate) fn foresee_ranks(&self, ranks: &[u64]) -> Result<(), ReadError> {
+        self.index.foresee(ranks.len(), |at| self.select(ranks[at]).map(|_| ()))
+    }
+
     /// Reads the tuples at many ranks. Their cache misses overlap. Nothing is written for a rank past the end.
     ///
     /// # Errors
@@ -438,6 +446,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     pub fn select_batch(&self, ranks: &[u64], keys: &mut [K], values: &mut [V]) -> Result<(), ReadError> {
         let keys = Self::check_length("keys", ranks.len(), keys)?;
         let values = Self::check_length("values", ranks.len(), values)?;
+        self.foresee_ranks(ranks)?;
         for (piece, ranks) in ranks.chunks(GROUP).enumerate() {
             ranks.iter().filter(|&&rank| rank < self.len()).for_each(|&rank| self.prefetch(rank));
             for (at, &rank) in (piece * GROUP..).zip(ranks) {

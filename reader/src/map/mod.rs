@@ -149,6 +149,9 @@ impl<'a, V: MapValue> Values<'a, V> {
     /// Returns the values at many ranks.
     fn at_all(&self, ranks: &[Option<u64>]) -> Result<Vec<Option<V>>, ReadError> {
         let mut values = Vec::with_capacity(ranks.len());
+        self.index.foresee(ranks.len(), |at| {
+            ranks[at].map_or(Ok(()), |rank| self.at(rank, V::Lines::default()).map(|_| ()))
+        })?;
         for ranks in ranks.chunks(AHEAD) {
             if let Some(column) = &self.column {
                 ranks.iter().flatten().for_each(|&rank| column.prefetch_offset(rank));
