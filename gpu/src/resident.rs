@@ -129,6 +129,7 @@ impl Resident {
         else {
             return Err(types());
         };
+        index.bring(header.lines_offset, header.lines * 64)?;
         // SAFETY: the bytes are read as words, for which any bits are valid. They are copied, or registered
         // with the device, whose kernels clamp the values that they take from them; the mapping is checked
         // below.
@@ -198,6 +199,7 @@ impl Resident {
         let (Ok(offset), Ok(length)) = (usize::try_from(offset), usize::try_from(bytes)) else {
             return Err(types());
         };
+        index.bring(offset as u64, bytes)?;
         // SAFETY: as for the lines in `new`: any bits are valid, and the mapping is checked below.
         let all = unsafe { index.bytes_in_place() };
         let bytes = all.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;

@@ -37,6 +37,7 @@
 //! | look up in files of types that are not known in advance | [`AnyMap`], with [`Datum`]s |
 //! | follow a file that is rebuilt, in all threads | [`Live<Map<K, V>>`](Live) |
 //! | set verification and residence | [`OpenOptions`] |
+//! | search a file in an object store | [`OpenOptions::open_remote`], with a [`Fetch`] |
 //! | look up many keys without an allocation | [`Map::get_batch`], with a [`Bitmap`] |
 //! | scan columns, choose a strategy, search by ranks | [`Typed`] and [`Strings`], by [`Map::typed`] |
 //! | read sections, names and types of a file | [`Index`], by [`Map::index`] |

@@ -94,6 +94,7 @@ fn blocks(parts: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> + '_ {
 
 impl Index {
     /// Returns true if the bytes are elsewhere, and fetched when they are needed ([`OpenOptions::open_remote`]).
+    #[inline]
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.source().is_some()
@@ -111,11 +112,14 @@ impl Index {
     /// # Errors
     /// [`ReadError::Fetch`] if bytes cannot be fetched, and [`ReadError::Format`] if a block does not match its sum.
     /// Blocks that were brought before an error are kept.
+    #[inline]
     pub fn bring(&self, offset: u64, length: u64) -> Result<(), ReadError> {
-        match self.verified().filter(|_| self.is_remote()) {
-            Some(verified) => verified.check_range(offset, length),
-            None => Ok(()),
-        }
+        if self.is_remote() { self.bring_range(offset, length) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn bring_range(&self, offset: u64, length: u64) -> Result<(), ReadError> {
+        self.verified().map_or(Ok(()), |verified| verified.check_range(offset, length))
     }
 
     /// Brings the blocks of a remote file that look-ups numbered from 0 to `count` lack: they run without fetching,

@@ -174,6 +174,14 @@ pub enum RelationError {
         /// The fault, and its place.
         source: ReadError,
     },
+    /// Bytes of a remote file cannot be fetched.
+    #[error("cannot read: {}: {source}", path.display())]
+    Fetch {
+        /// Name of the file.
+        path: PathBuf,
+        /// The fault, and its place.
+        source: ReadError,
+    },
     /// An expression cannot be evaluated for a tuple.
     #[error(transparent)]
     Expression(#[from] crate::expr::EvalError),

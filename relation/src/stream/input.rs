@@ -472,9 +472,18 @@ fn mismatch(index: &Index) -> RelationError {
     Relation::damaged(index, "LINE", FormatError::Truncated { expected: found, found }.into())
 }
 
+/// Brings bytes of a remote file; does nothing for others.
+fn bring(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), RelationError> {
+    index.bring(offset, length).map_err(|source| match source {
+        ReadError::Fetch { .. } => RelationError::Fetch { path: index.path().to_owned(), source },
+        source => Relation::damaged(index, tag.name(), source),
+    })
+}
+
 /// Returns bytes of a file in place. Other processes may change them, so they are read as numbers and bytes
 /// for which any value is valid, and nothing relies on reading the same bytes twice.
 fn bytes(index: &Index, offset: u64, length: u64) -> Result<&[u8], RelationError> {
+    bring(index, Tag::LINE, offset, length)?;
     // SAFETY: this module makes no text of the bytes, reads them through checked slices, and checks the
     // mapping after it has read them and before it returns any of them.
     let all = unsafe { index.bytes_in_place() };
@@ -492,6 +501,7 @@ fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), Relat
     if length == 0 {
         return Ok(());
     }
+    bring(index, tag, offset, length)?;
     let list = bytes(index, section.entry.sums_offset.get(), section.entry.sums_bytes())?;
     let (sums, _) = list.as_chunks::<SUM_BYTES>();
     let from = offset.saturating_sub(section.offset()) / BLOCK;
