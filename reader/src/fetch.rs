@@ -133,11 +133,7 @@ impl Remote {
     }
 
     /// Fetches ranges, and passes the offset and the bytes of each to `take`.
-    pub(crate) fn fetch(
-        &self,
-        ranges: &[Range<u64>],
-        take: impl FnMut(u64, &[u8]),
-    ) -> Result<(), ReadError> {
+    pub(crate) fn fetch(&self, ranges: &[Range<u64>], take: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
         fetch(&**self.source, ranges, take)
     }
 
@@ -236,7 +232,8 @@ pub(crate) fn lacking(look: impl FnOnce()) -> Option<Vec<Block>> {
             LACKING.take();
         }
     }
-    let is_new = LACKING.with_borrow_mut(|lacking| lacking.is_none() && lacking.insert(Vec::new()).is_empty());
+    let is_new =
+        LACKING.with_borrow_mut(|lacking| lacking.is_none() && lacking.insert(Vec::new()).is_empty());
     if !is_new {
         return None;
     }

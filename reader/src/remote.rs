@@ -48,7 +48,8 @@ impl OpenOptions {
         let path = name.as_ref().to_owned();
         let failed = |operation, source| OpenError::Io { operation, path: path.clone(), source };
         if self.is_verify(Verify::Full) {
-            let advice = "a remote file is verified block by block: use touched, or fetch it and run `pleach fsck`";
+            let advice =
+                "a remote file is verified block by block: use touched, or fetch it and run `pleach fsck`";
             return Err(failed("verify", io::Error::new(io::ErrorKind::Unsupported, advice)));
         }
         let unfetched = |error| match error {
@@ -59,7 +60,8 @@ impl OpenOptions {
             other => failed("fetch", io::Error::other(other)),
         };
         let mut head = Vec::new();
-        fetch::fetch(&*source, &head_range(bytes), |_, bytes| head.extend_from_slice(bytes)).map_err(unfetched)?;
+        fetch::fetch(&*source, &head_range(bytes), |_, bytes| head.extend_from_slice(bytes))
+            .map_err(unfetched)?;
         let header = Header::parse(&head, bytes);
         let header = header.map_err(|source| OpenError::Format { path: path.clone(), source })?;
         let storage = Storage::remote(source, bytes).map_err(|error| failed("map", error))?;

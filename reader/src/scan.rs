@@ -357,7 +357,8 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
                 let after = header.line_offset(geometry.place(end - 1).0 + 1);
                 let bytes = header.line_offset(first)..header.line_offset(last + 1);
                 // Blocks of a remote file come ahead.
-                verified.check_ahead(bytes.end - 1, bytes.start..after.min(bytes.start + FETCH_RANGE_BYTES))?;
+                verified
+                    .check_ahead(bytes.end - 1, bytes.start..after.min(bytes.start + FETCH_RANGE_BYTES))?;
                 verified.check_range(bytes.start, bytes.end - bytes.start)?;
             }
             let line = usize::try_from(first).unwrap_or(usize::MAX);

@@ -12,6 +12,7 @@ use crate::error::ReadError;
 use crate::fetch::{self, Block, Remote};
 use crate::structure::Structure;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
+use pleach_format::grid::{GridGeometry, Place, SEGMENT_BYTES, Segment, UNIT_BYTES, marks_before};
 use pleach_format::line::Line;
 use pleach_format::section::Tag;
 use pleach_format::view::{self, FastShape, Lines, Section};
@@ -251,8 +252,38 @@ impl<'a> Verified<'a> {
                     _ => shape.lower_bound_by(word, slice),
                 })
             }
+            (Structure::Grid, ..) if header.section(Tag::SPINE).is_none() => {
+                let Some((offset, shape)) = &header.grid else {
+                    return view::lower_bound(header, self, query);
+                };
+                let n = header.geometry.tuples_per_line() as u64;
+                view::lower_bound_by(header, self, query, |word| match shape.word_bytes {
+                    4 => Ok(n * self.grid_line(*offset, shape, word as u32)?),
+                    _ => Ok(n * self.grid_line(*offset, shape, word as u64)?),
+                })
+            }
             _ => view::lower_bound(header, self, query),
         }
+    }
+
+    /// Returns the number of a word's line by the grid, which begins at `offset`, or of one left of it.
+    fn grid_line<W: Word>(&self, offset: u64, shape: &GridGeometry, word: W) -> Result<u64, ReadError> {
+        let mut place = shape.root.place(word);
+        for _ in 0..shape.steps {
+            if place.what & Place::SEGMENT == 0 {
+                break;
+            }
+            let number = u64::from(place.at).min(shape.segments.saturating_sub(1));
+            let bytes = self.bytes_of(offset + number * SEGMENT_BYTES, SEGMENT_BYTES)?;
+            place = bytes.first_chunk().map_or(Segment::of_line(0), Segment::from_bytes).place(word);
+        }
+        if place.what & Place::UNIT != 0 {
+            let number = u64::from(place.at).min(shape.units - 1);
+            let bytes = self.bytes_of(offset + shape.units_at + number * UNIT_BYTES, UNIT_BYTES)?;
+            let unit = bytes.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes));
+            return Ok(marks_before(unit, place.what).0.into());
+        }
+        Ok(if place.what & Place::SEGMENT != 0 { 0 } else { place.at.into() })
     }
 }
 

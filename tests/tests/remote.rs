@@ -2,8 +2,9 @@
 
 use pleach::build::Overlap;
 use pleach::{
-    AnyMap, Builder, BytesMap, Datum, ErrorKind, FETCH_BYTES, FETCH_RANGE_BYTES, Fetch, FormatError, Header, Index,
-    Key, KeyType, Map, Near, OpenError, ReadError, Strings, Structure, Tuples, Value, ValueType, Verify, index_part,
+    AnyMap, Builder, BytesMap, Datum, ErrorKind, FETCH_BYTES, FETCH_RANGE_BYTES, Fetch, FormatError, Header,
+    Index, Key, KeyType, Map, Near, OpenError, ReadError, Strings, Structure, Tuples, Value, ValueType,
+    Verify, index_part,
 };
 use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
 use pleach_format::Word;
@@ -104,7 +105,8 @@ impl Answers {
 fn of_numbers<K: Key, V: Value + Debug>(index: &Index, answers: &mut Answers, random: &mut Random) {
     let view = index.typed::<K, V>().expect("types of the file");
     let len = index.len();
-    let mut keys: Vec<K> = [0, 1, u64::MAX, random.next()].map(|word| K::decode(K::Word::from_u64(word))).to_vec();
+    let mut keys: Vec<K> =
+        [0, 1, u64::MAX, random.next()].map(|word| K::decode(K::Word::from_u64(word))).to_vec();
     for _ in 0..40 {
         if let Some((key, _)) = view.select(random.below(len + 1)).expect("whole") {
             let above = key.encode().successor().unwrap_or_default();
@@ -131,7 +133,8 @@ fn of_numbers<K: Key, V: Value + Debug>(index: &Index, answers: &mut Answers, ra
     answers.add("rank_batch", (view.rank_batch(&keys, &mut ranks, &mut present), &ranks, &present));
     answers.add("lower_bound_batch", (view.lower_bound_batch(&keys, &mut ranks), &ranks));
     for near in [Near::Floor, Near::Ceiling, Near::Nearest] {
-        let to = Tuples { ranks: &mut ranks, values: &mut values, present: &mut present, ..Tuples::default() };
+        let to =
+            Tuples { ranks: &mut ranks, values: &mut values, present: &mut present, ..Tuples::default() };
         answers.add("near_batch", view.near_batch(near, &keys, to));
         answers.add("near", (&ranks, &values, &present));
     }
@@ -139,7 +142,10 @@ fn of_numbers<K: Key, V: Value + Debug>(index: &Index, answers: &mut Answers, ra
     let (mut some, mut theirs) = (vec![K::default(); 100], vec![V::default(); 100]);
     answers.add("copy", (view.copy_range(random.below(len + 1), &mut some, &mut theirs), &some, &theirs));
     let mut scanned = Vec::new();
-    answers.add("scan", view.scan(0..len, |keys, values| scanned.extend(keys.iter().map(|key| (*key, values.len())))));
+    answers.add(
+        "scan",
+        view.scan(0..len, |keys, values| scanned.extend(keys.iter().map(|key| (*key, values.len())))),
+    );
     answers.add("scanned", &scanned);
     if let Some(packed) = index.packed_keys::<K>() {
         let mut read = Vec::new();
@@ -170,7 +176,10 @@ fn of_strings<V: Value + Debug>(view: &Strings<'_, V>, answers: &mut Answers, ra
         answers.add("rank", view.rank(key));
         answers.add("bounds", (view.lower_bound(key), view.upper_bound(key)));
         answers.add("all", view.get_all(key).map(Iterator::collect::<Vec<_>>));
-        answers.add("prefix", view.prefix(&key[..key.len() / 2]).map(|range| range.take(300).collect::<Vec<_>>()));
+        answers.add(
+            "prefix",
+            view.prefix(&key[..key.len() / 2]).map(|range| range.take(300).collect::<Vec<_>>()),
+        );
         answers.add("select", view.select(random.below(len + 2)));
     }
     answers.add("tuples", view.ranks(0..len).collect::<Vec<_>>());
@@ -285,7 +294,8 @@ fn answers_of_larger_files_agree() {
 
 #[test]
 fn texts_and_records_agree() {
-    let texts = |count: u64| (0..count).map(|i| (format!("https://example.org/{:09}/{}", mix(i) % 77_777, i % 5), i));
+    let texts =
+        |count: u64| (0..count).map(|i| (format!("https://example.org/{:09}/{}", mix(i) % 77_777, i % 5), i));
     let strings: Vec<(Vec<u8>, u64)> = texts(9000).map(|(text, i)| (text.into_bytes(), i)).collect();
     for layout in ["lines,spine", "lines,spine,columns", "lines,spine,wide", "lines"] {
         let options = BuildOptions::default().with_layout(layout.parse().expect("a layout"));
@@ -293,12 +303,14 @@ fn texts_and_records_agree() {
             assert_agree(&build_strings_bytes(key_type, &strings, &options).expect("builds"), layout);
         }
     }
-    let records = Builder::new().to_bytes((0..9000u64).map(|i| (mix(i), (i as u32, 0.5 * i as f64, format!("n{i}")))));
+    let records =
+        Builder::new().to_bytes((0..9000u64).map(|i| (mix(i), (i as u32, 0.5 * i as f64, format!("n{i}")))));
     let records = records.expect("builds");
     assert_agree(&records, "records");
     let source = Source::new(&records);
     type Records = Map<u64, (u32, f64, String)>;
-    let (here, there) = (Records::from_bytes(records).expect("opens"), Records::from_index(source.open().into()));
+    let (here, there) =
+        (Records::from_bytes(records).expect("opens"), Records::from_index(source.open().into()));
     let there = there.expect("opens");
     let keys: Vec<u64> = (0..9900).map(mix).collect();
     source.calls();
@@ -312,7 +324,8 @@ fn texts_and_records_agree() {
     let longer = (0..30_000u32).map(|i| (i * 20, (i * 20 + mix(i.into()) as u32 % 15, i, format!("{i}"))));
     let bytes = Builder::new().intervals(Overlap::Error).to_bytes(longer).expect("builds");
     assert_agree(&bytes, "intervals with texts");
-    let (source, queries) = (Source::new(&bytes), (0..9000).map(|i| mix(i) as u32 % 600_000).collect::<Vec<u32>>());
+    let (source, queries) =
+        (Source::new(&bytes), (0..9000).map(|i| mix(i) as u32 % 600_000).collect::<Vec<u32>>());
     let (here, there) = (Index::from_bytes(bytes).expect("opens"), source.open());
     let find = |index: &Index| {
         let intervals = index.intervals::<u32>().expect("types").expect("intervals");
@@ -350,7 +363,10 @@ fn numbers_take_one_block_a_key() {
     assert_eq!(opened[0], [0..HEAD_BYTES as u64]);
     assert_eq!(opened[1], index_part(index.header()));
     let brought = index.brought_bytes().expect("remote");
-    assert_eq!(brought, HEAD_BYTES as u64 + opened[1].iter().map(|range| range.end - range.start).sum::<u64>());
+    assert_eq!(
+        brought,
+        HEAD_BYTES as u64 + opened[1].iter().map(|range| range.end - range.start).sum::<u64>()
+    );
     assert!(brought < bytes.len() as u64 / 6, "{brought} of {} bytes", bytes.len());
     let view = index.typed::<u64, u64>().expect("types");
     let mut random = Random::new(3);
@@ -393,7 +409,8 @@ fn a_batch_is_one_call() {
     let calls = source.calls();
     assert_eq!(calls.len(), 1);
     let bytes_fetched: u64 = calls[0].iter().map(|range| range.end - range.start).sum();
-    let expected: u64 = blocks.iter().map(|&at| index.header().section(Tag::LINE).unwrap().end.min(at + BLOCK) - at).sum();
+    let expected: u64 =
+        blocks.iter().map(|&at| index.header().section(Tag::LINE).expect("lines").end.min(at + BLOCK) - at).sum();
     assert_eq!(bytes_fetched, expected, "each block once");
     assert!(calls[0].windows(2).all(|pair| pair[0].end < pair[1].start), "those that touch are joined");
     assert_eq!(view.get_batch(&queries, &mut values, &mut present), Ok(queries.len()));
@@ -403,7 +420,9 @@ fn a_batch_is_one_call() {
     let index = source.open();
     source.calls();
     let map: Map<u64, u64> = Map::from_index(index.into()).expect("types");
-    assert!(map.get_many(&keys).expect("whole").iter().zip(&keys).all(|(value, &key)| *value == Some(mix(key))));
+    assert!(
+        map.get_many(&keys).expect("whole").iter().zip(&keys).all(|(value, &key)| *value == Some(mix(key)))
+    );
     let (calls, ranges, _) = source.counts();
     assert_eq!((calls, ranges), (1, 1));
 
@@ -421,7 +440,8 @@ fn a_batch_is_one_call() {
 fn counts_of_others_are_as_stated() {
     // Values in a column: a block of lines, one of offsets, one of bytes.
     let texts = (0..40_000u64).map(|i| (i * 1000, format!("{:040}", mix(i))));
-    let bytes = Builder::new().layout("lines,spine".parse().expect("a layout")).to_bytes(texts).expect("builds");
+    let bytes =
+        Builder::new().layout("lines,spine".parse().expect("a layout")).to_bytes(texts).expect("builds");
     let source = Source::new(&bytes);
     let map: Map<u64, String> = Map::from_index(source.open().into()).expect("types");
     source.calls();
@@ -452,7 +472,14 @@ fn counts_of_others_are_as_stated() {
     assert_eq!(view.range(..).expect("whole").filter(|tuple| tuple.is_ok()).count(), keys.len());
     let (calls, _, fetched) = source.counts();
     assert!(calls <= 12, "{calls} calls");
-    assert_eq!(fetched, index.header().section(Tag::LINE).map(|it| it.entry.length.get().next_multiple_of(BLOCK).min(it.extent())).unwrap());
+    assert_eq!(
+        fetched,
+        index
+            .header()
+            .section(Tag::LINE)
+            .map(|it| it.entry.length.get().next_multiple_of(BLOCK).min(it.extent()))
+            .expect("lines")
+    );
     let index = source.open();
     let view = index.typed::<u64, u64>().expect("types");
     source.calls();
@@ -530,7 +557,8 @@ fn what_fails_is_an_error_and_the_next_call_works() {
         (&source.leaves_out, io::ErrorKind::UnexpectedEof, "bytes"),
     ] {
         fault.store(true, Ordering::Relaxed);
-        let is_it = |error: &ReadError| matches!(error, ReadError::Fetch { kind: found, .. } if *found == kind);
+        let is_it =
+            |error: &ReadError| matches!(error, ReadError::Fetch { kind: found, .. } if *found == kind);
         let error = view.get(keys[997]).expect_err("nothing comes");
         assert!(is_it(&error) && !error.is_damage() && error.to_string().contains(text), "{error}");
         let error = view.get_batch(&queries, &mut values, &mut present).expect_err("not all comes");
@@ -539,7 +567,10 @@ fn what_fails_is_an_error_and_the_next_call_works() {
         let all: Vec<_> = view.ranks(0..9000).collect();
         assert!(all.last().is_some_and(Result::is_err));
         let error = source.open_by(Structure::Auto).expect_err("nothing comes");
-        assert!(matches!(&error, OpenError::Io { operation: "fetch", source, .. } if source.kind() == kind), "{error}");
+        assert!(
+            matches!(&error, OpenError::Io { operation: "fetch", source, .. } if source.kind() == kind),
+            "{error}"
+        );
         fault.store(false, Ordering::Relaxed);
         // Nothing that is not there was taken for a block.
         let map: Map<u64, u64> = Map::from_index(Arc::new(source.open())).expect("types");
@@ -566,7 +597,7 @@ fn what_cannot_be_opened_is_refused() {
     for length in [0, 5, 8192, bytes.len() as u64 - 4096] {
         assert!(open(Index::options(), length).contains("mem://x"));
     }
-    let other = Source::new(&vec![7; 100_000]);
+    let other = Source::new(&[7; 50_000]);
     assert!(other.open_by(Structure::Auto).expect_err("foreign").to_string().contains("mem://bucket"));
     assert!(source.open_by(Structure::Btree).is_err(), "no such structure");
 }
