@@ -120,8 +120,8 @@ impl<'a> Column<'a> {
         self.place.shape.elements
     }
     /// Returns the code of each tuple, which is the index of its value among the stored ones, if each value is
-    /// stored once: numbers of one width, little-endian. Unverified; a copy if the file is mapped or remote, of which
-    /// the caller has called [`Index::bring`].
+    /// stored once: numbers of one width, little-endian. Unverified; a copy if the file is mapped or remote. Bytes of
+    /// a remote file that [`Index::bring`] has not brought are 0, here and in the next two.
     #[must_use]
     pub fn codes(&self) -> Option<Cow<'a, [u8]>> {
         let codes = self.codes?;
@@ -129,12 +129,12 @@ impl<'a> Column<'a> {
         Some(self.index.shown(codes.data.get(..bytes)?))
     }
     /// Returns the offsets, one more than stored elements; empty if elements have one length. Unverified; a
-    /// copy if the file is mapped.
+    /// copy if the file is mapped or remote.
     #[must_use]
     pub fn offsets(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.offsets)
     }
-    /// Returns all stored elements, one after the other. Unverified; a copy if the file is mapped.
+    /// Returns all stored elements, one after the other. Unverified; a copy if the file is mapped or remote.
     #[must_use]
     pub fn data(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.data)

@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// Brings `length` bytes from `offset` of a remote file, and verifies their blocks. Does nothing for other files.
-    /// O(length), in calls of up to [`fetch::FETCH_BYTES`].
+    /// O(length), in calls of up to [`crate::FETCH_BYTES`].
     ///
     /// # Errors
     /// [`ReadError::Fetch`] if bytes cannot be fetched, and [`ReadError::Format`] if a block does not match its sum.
