@@ -409,8 +409,10 @@ fn a_batch_is_one_call() {
     let calls = source.calls();
     assert_eq!(calls.len(), 1);
     let bytes_fetched: u64 = calls[0].iter().map(|range| range.end - range.start).sum();
-    let expected: u64 =
-        blocks.iter().map(|&at| index.header().section(Tag::LINE).expect("lines").end.min(at + BLOCK) - at).sum();
+    let expected: u64 = blocks
+        .iter()
+        .map(|&at| index.header().section(Tag::LINE).expect("lines").end.min(at + BLOCK) - at)
+        .sum();
     assert_eq!(bytes_fetched, expected, "each block once");
     assert!(calls[0].windows(2).all(|pair| pair[0].end < pair[1].start), "those that touch are joined");
     assert_eq!(view.get_batch(&queries, &mut values, &mut present), Ok(queries.len()));
