@@ -9,6 +9,9 @@ use crate::room::{Room, Shared};
 use crate::table::{Table, any_key, any_value};
 use pleach::{Strings, Typed, Value, ValueType};
 
+#[cfg(feature = "set")]
+use crate::set::files::Lost;
+
 /// Words of a piece's bitmap.
 pub(crate) const WORDS: usize = PIECE / 64;
 
@@ -140,14 +143,14 @@ impl<'a> Found<'a> {
 }
 
 /// Part of a batch: the number of its first key, and its buffers.
-struct Task<'a, T> {
-    first: usize,
-    values: Room<'a, T>,
-    found: Found<'a>,
+pub(crate) struct Task<'a, T> {
+    pub(crate) first: usize,
+    pub(crate) values: Room<'a, T>,
+    pub(crate) found: Found<'a>,
 }
 
 /// Cuts buffers for as many keys as there are values into tasks.
-fn tasks<'a, T: Value>(
+pub(crate) fn tasks<'a, T: Value>(
     values: Room<'a, T>,
     mut found: Found<'a>,
     pool: &Pool<'_>,
@@ -183,7 +186,7 @@ fn ones(present: &[u64; WORDS]) -> usize {
 }
 
 /// Calls `each` with the first number and the count of each piece of a task.
-fn pieces(count: usize, mut each: impl FnMut(usize, usize) -> Result<usize>) -> Result<usize> {
+pub(crate) fn pieces(count: usize, mut each: impl FnMut(usize, usize) -> Result<usize>) -> Result<usize> {
     (0..count).step_by(PIECE).try_fold(0, |sum, at| Ok(sum + each(at, PIECE.min(count - at))?))
 }
 
@@ -215,7 +218,7 @@ impl Table {
         if let Some(given) = values.value_type().filter(|&given| given != held) {
             return Err(BatchError::Values { given: given.to_string(), held: held.to_string() });
         }
-        if self.is_interval() {
+        if self.is_interval() && !self.is_set() {
             return self.get_held(keys, values, found, pool);
         }
         match values {
@@ -235,7 +238,7 @@ impl Table {
     }
 
     /// Looks up values into a slice of the type of the file's values, which the caller chose.
-    #[cfg(feature = "arrow")]
+    #[cfg(any(feature = "arrow", feature = "set"))]
     pub(crate) fn get_slice<V: Value>(
         &self,
         keys: &Keys<'_>,
@@ -245,7 +248,7 @@ impl Table {
     ) -> Result<usize> {
         self.check(keys)?;
         let found = found.checked(keys.len())?;
-        if self.is_interval() {
+        if self.is_interval() && !self.is_set() {
             let mut ranks = vec![0; keys.len()];
             let count = self.holding(keys, &mut ranks, found, pool)?;
             return self.fill_at(&ranks, Room::Slice(values)).map(|()| count);
@@ -277,6 +280,10 @@ impl Table {
         self.check(keys)?;
         let found = found.checked(keys.len())?;
         let ranks = short("ranks", ranks, keys.len())?;
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            return self.ranks_in_files(files, keys, (ranks, found), Lost::Refused, pool);
+        }
         if self.is_interval() {
             return self.holding(keys, ranks, found, pool);
         }
@@ -291,6 +298,56 @@ impl Table {
         pool.sum(tasks(Room::Slice(ranks), found, pool), work)
     }
 
+    /// Looks up the ranks of the keys that are found, and returns their number. The rank of any other key is
+    /// [`u64::MAX`]. A set that answers without files that cannot be opened finds no key in them, as [`Table::get`].
+    ///
+    /// # Errors
+    /// Those of [`Table::get`].
+    pub fn found_ranks(
+        &self,
+        keys: &Keys<'_>,
+        ranks: &mut [u64],
+        found: &mut Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        let mut bits = vec![0u8; keys.len().div_ceil(8)];
+        let count = self.ranks_leniently(keys, ranks, &mut Found::Bits(&mut bits), pool)?;
+        let mut found = found.checked(keys.len())?;
+        let mut present = [0; WORDS];
+        for (piece, ranks) in ranks[..keys.len()].chunks_mut(PIECE).enumerate() {
+            let own = &bits[piece * PIECE / 8..];
+            for (word, bytes) in present.iter_mut().zip(own.chunks(8)) {
+                let mut raw = [0; 8];
+                raw[..bytes.len()].copy_from_slice(bytes);
+                *word = u64::from_le_bytes(raw);
+            }
+            found.put(piece * PIECE, ranks.len(), &present);
+            for (at, rank) in ranks.iter_mut().enumerate() {
+                if present[at / 64] >> (at % 64) & 1 == 0 {
+                    *rank = u64::MAX;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn ranks_leniently(
+        &self,
+        keys: &Keys<'_>,
+        ranks: &mut [u64],
+        found: &mut Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            self.check(keys)?;
+            let ranks = short("ranks", ranks, keys.len())?;
+            let found = found.checked(keys.len())?;
+            return self.ranks_in_files(files, keys, (ranks, found), Lost::NotFound, pool);
+        }
+        self.rank(keys, ranks, found, pool)
+    }
+
     /// Searches for the place of many keys in the order of the file. The place of a null is 0.
     ///
     /// # Errors
@@ -298,6 +355,10 @@ impl Table {
     pub fn bounds(&self, keys: &Keys<'_>, bound: Bound, ranks: &mut [u64], pool: &Pool<'_>) -> Result<()> {
         self.check(keys)?;
         let ranks = short("ranks", ranks, keys.len())?;
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            return self.bounds_in_files(files, keys, bound, ranks, pool);
+        }
         let work = |mut task: Task<'_, u64>| match keys {
             Keys::Numbers(numbers) => any_key!(
                 self.key_type(),
@@ -326,6 +387,10 @@ impl Table {
     ) -> Result<usize> {
         let (needed, has) = (keys.len(), values.len());
         let values = values.first(needed).ok_or(BatchError::Short { name: "values", needed, found: has })?;
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            return self.values_in_files(files, keys, values, found, pool);
+        }
         match keys {
             Keys::Numbers(numbers) => any_key!(
                 self.key_type(),
@@ -343,6 +408,10 @@ impl Table {
     }
 
     fn presence(&self, keys: &Keys<'_>, found: Found<'_>, pool: &Pool<'_>) -> Result<usize> {
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            return self.presence_in_files(files, keys, found, pool);
+        }
         match keys {
             Keys::Numbers(numbers) => any_key!(
                 self.key_type(),

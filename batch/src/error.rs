@@ -59,6 +59,10 @@ pub enum BatchError {
     /// The file could not be opened or read.
     #[error(transparent)]
     Pleach(#[from] pleach::Error),
+    /// A set or one of its files could not be opened or read.
+    #[cfg(feature = "set")]
+    #[error(transparent)]
+    Set(Box<pleach_set::SetError>),
     /// An expression, or the number of inputs of an operator, is not valid.
     #[error("{0}")]
     Expression(String),
@@ -76,6 +80,13 @@ pub enum BatchError {
     /// The caller stopped the batch.
     #[error("interrupted")]
     Interrupted,
+}
+
+#[cfg(feature = "set")]
+impl From<pleach_set::SetError> for BatchError {
+    fn from(error: pleach_set::SetError) -> Self {
+        Self::Set(Box::new(error))
+    }
 }
 
 // Boxed, because these errors would make every result of a batch large.

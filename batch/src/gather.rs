@@ -25,6 +25,10 @@ impl Table {
     /// [`BatchError::Values`] if values are numbers; [`BatchError::Memory`] if there is not enough memory;
     /// [`BatchError::Pleach`] if the file is damaged or was truncated.
     pub fn values_at(&self, ranks: &[u64], pool: &Pool<'_>) -> Result<Gathered> {
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files().filter(|_| self.value_type().is_bytes()) {
+            return self.values_in_files_at(files, ranks, pool);
+        }
         let column = self.index().value_column().filter(|_| self.value_type().is_bytes());
         let column = column.ok_or_else(|| BatchError::Values {
             given: "bytes".to_owned(),
@@ -77,6 +81,10 @@ impl Table {
     /// [`BatchError::Memory`] if there is not enough memory; [`BatchError::Pleach`] if the file is damaged or was
     /// truncated.
     pub fn tuples_at(&self, ranks: &[u64], pool: &Pool<'_>) -> Result<(Column, Column)> {
+        #[cfg(feature = "set")]
+        if let Some(files) = self.files() {
+            return self.tuples_in_files_at(files, ranks, pool);
+        }
         let (keys, words) = any_value!(
             self.value_type(),
             V => any_key!(

@@ -50,6 +50,8 @@ mod prefix;
 #[cfg(feature = "relation")]
 pub mod relation;
 mod room;
+#[cfg(feature = "set")]
+mod set;
 mod table;
 #[cfg(test)]
 mod tests;

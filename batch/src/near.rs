@@ -26,6 +26,12 @@ impl Table {
                 ranks.iter_mut().for_each(|rank| *rank = rank.wrapping_sub(1));
             }
             Near::Ceiling => self.bounds(keys, Bound::Lower, ranks, pool)?,
+            #[cfg(feature = "set")]
+            Near::Nearest if self.is_set() && matches!(keys, Keys::Numbers(_)) => {
+                if let Some(files) = self.files() {
+                    self.nearest_in_files(files, keys, ranks, pool)?;
+                }
+            }
             Near::Nearest => match keys {
                 Keys::Numbers(numbers) => any_key!(
                     self.key_type(),

@@ -145,6 +145,14 @@ impl<'a> Numbers<'a> {
         unsafe { Self::new(numbers.as_ptr().cast(), numbers.len(), stride, T::LANE, false) }
     }
 
+    /// Describes the numbers in bytes, one after the other. Bytes after the last whole number are ignored.
+    #[cfg(feature = "set")]
+    pub(crate) const fn in_bytes(bytes: &'a [u8], lane: Lane) -> Self {
+        let each = lane.bytes();
+        // SAFETY: the reference guarantees that these bytes can be read for `'a`.
+        unsafe { Self::new(bytes.as_ptr(), bytes.len() / each, each.cast_signed(), lane, false) }
+    }
+
     /// Marks some of the numbers as nulls.
     #[must_use]
     pub const fn with_nulls(mut self, nulls: Option<Nulls<'a>>) -> Self {
@@ -223,3 +231,22 @@ impl<'a> Numbers<'a> {
         }
     }
 }
+
+/// Evaluates an expression with the type of Rust that a lane names.
+#[cfg(feature = "set")]
+macro_rules! each_lane {
+    ($lane:expr, $type:ident => $body:expr) => {
+        each_lane!(@ $lane, $type => $body; U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32,
+            I64 i64, F32 f32, F64 f64)
+    };
+    (@ $lane:expr, $type:ident => $body:expr; $($name:ident $own:ty),*) => {
+        match $lane {
+            $($crate::numbers::Lane::$name => {
+                type $type = $own;
+                $body
+            })*
+        }
+    };
+}
+#[cfg(feature = "set")]
+pub(crate) use each_lane;

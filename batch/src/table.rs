@@ -10,7 +10,13 @@ use pleach_format::logical::{Logical, Meaning};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open file for batches. Cloning it costs no more than an `Arc`; it is `Send` and `Sync`.
+#[cfg(feature = "set")]
+use crate::set::files::Files;
+#[cfg(feature = "set")]
+use pleach_set::{Set, SetOptions};
+
+/// An open file for batches, or with the feature `set` an open set, which answers as one file of its tuples would.
+/// Cloning it costs no more than an `Arc`; it is `Send` and `Sync`.
 #[derive(Clone, Debug)]
 pub struct Table {
     index: Arc<Index>,
@@ -18,6 +24,8 @@ pub struct Table {
     value: Meaning,
     record: Option<Arc<Record>>,
     is_interval: bool,
+    #[cfg(feature = "set")]
+    files: Option<Arc<Files>>,
 }
 
 impl Table {
@@ -51,10 +59,60 @@ impl Table {
             is_interval: Ends::of(index.key_type(), index.value_type(), &meta.value_logical, &meta.interval)
                 .is_some(),
             index,
+            #[cfg(feature = "set")]
+            files: None,
         })
     }
 
-    /// Returns the open file.
+    /// Opens a set with `options`. Reads the manifest; files are opened as they are asked.
+    ///
+    /// # Errors
+    /// [`BatchError::Set`] if there is no set, or if its manifest is refused.
+    #[cfg(feature = "set")]
+    pub fn open_set(path: impl AsRef<Path>, options: SetOptions) -> Result<Self> {
+        Self::of_set(Arc::new(options.open(path)?))
+    }
+
+    /// Makes a table of an open set. O(files); no file is opened.
+    ///
+    /// # Errors
+    /// [`BatchError::Set`] if the options of the set are not known to this version; those of [`Table::of`].
+    #[cfg(feature = "set")]
+    pub fn of_set(set: Arc<Set>) -> Result<Self> {
+        let table = Self::of(set.shape()?)?;
+        Ok(Self { files: Some(Arc::new(Files::new(set))), ..table })
+    }
+
+    /// Returns the open set; `None` if it is a file.
+    #[cfg(feature = "set")]
+    #[must_use]
+    pub fn set(&self) -> Option<&Arc<Set>> {
+        self.files.as_deref().map(Files::set)
+    }
+
+    /// Returns the files of the set.
+    #[cfg(feature = "set")]
+    pub(crate) fn files(&self) -> Option<&Files> {
+        self.files.as_deref()
+    }
+
+    /// Makes a table of a file of the set, which has the types of the set.
+    #[cfg(feature = "set")]
+    pub(crate) fn part(&self, index: Arc<Index>) -> Self {
+        Self { index, files: None, ..self.clone() }
+    }
+
+    /// Returns true if it is a set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        #[cfg(feature = "set")]
+        let is_set = self.files.is_some();
+        #[cfg(not(feature = "set"))]
+        let is_set = false;
+        is_set
+    }
+
+    /// Returns the open file. That of a set has its types and names, and no tuples.
     #[must_use]
     pub fn index(&self) -> &Arc<Index> {
         &self.index
@@ -63,13 +121,17 @@ impl Table {
     /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
+        #[cfg(feature = "set")]
+        if let Some(set) = self.set() {
+            return set.len();
+        }
         self.index.len()
     }
 
     /// Returns true if there are no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     /// Returns the type of the keys.

@@ -36,10 +36,18 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-set", &["pleach-format", "pleach-pool", "pleach-builder", "pleach"]),
-    // All but the first three are optional: the features `arrow` and `relation`.
+    // All but the first three are optional: the features `arrow`, `relation` and `set`.
     (
         "pleach-batch",
-        &["pleach-format", "pleach-pool", "pleach", "pleach-builder", "pleach-input", "pleach-relation"],
+        &[
+            "pleach-format",
+            "pleach-pool",
+            "pleach",
+            "pleach-builder",
+            "pleach-input",
+            "pleach-relation",
+            "pleach-set",
+        ],
     ),
     ("pleach-peers", &["pleach-format"]),
     (

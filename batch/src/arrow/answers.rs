@@ -47,17 +47,12 @@ impl Table {
             },
             else {
                 let mut ranks = vec![0; len];
-                let count = self.rank(keys, &mut ranks, &mut Found::Bits(&mut found), pool)?;
+                let count = self.found_ranks(keys, &mut ranks, &mut Found::Bits(&mut found), pool)?;
                 if value_type == ValueType::None {
                     let bits = BooleanBuffer::new(Buffer::from_vec(found), 0, len);
                     return Ok(Arc::new(BooleanArray::new(bits, None)));
                 }
-                for (at, rank) in ranks.iter_mut().enumerate() {
-                    // The string of a missing key is empty, as that of a rank past the end.
-                    if found[at / 8] >> (at % 8) & 1 == 0 {
-                        *rank = u64::MAX;
-                    }
-                }
+                // The string of a missing key is empty, as that of a rank past the end.
                 let all = self.values_at(&ranks, pool)?;
                 self.texts(all, nulls(found, len, count))
             }

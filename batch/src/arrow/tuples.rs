@@ -10,7 +10,8 @@ use pleach::ValueType;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tuples of a range of ranks, as record batches. It owns the file.
+/// The tuples of a range of ranks, as record batches. It owns the file. The batches of a set end where its files end,
+/// and a set that answers without files that cannot be opened leaves their tuples out.
 #[derive(Debug)]
 pub struct Tuples {
     table: Table,
@@ -51,15 +52,43 @@ impl Tuples {
         })
     }
 
+    /// Reads one batch, of a set from the file that has its first tuple.
+    #[cfg(feature = "set")]
+    fn next_of_file(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        while !self.ranks.is_empty() {
+            let own = self.table.file_of_rank(self.ranks.start);
+            let (own, file) = match own.map_err(outside) {
+                Ok(found) => found?,
+                Err(error) => {
+                    self.ranks.start = self.ranks.end;
+                    return Some(Err(error));
+                }
+            };
+            let end = self.ranks.end.min(own.end);
+            let Some(file) = file else {
+                self.ranks.start = end;
+                continue;
+            };
+            let end = end.min(self.ranks.start + self.batch_rows);
+            let ranks = self.ranks.start - own.start..end - own.start;
+            self.ranks.start = end;
+            return Some(self.batch(&file, ranks));
+        }
+        None
+    }
+
     /// Reads one batch.
-    fn batch(&self, ranks: Range<u64>) -> Result<RecordBatch, ArrowError> {
+    fn batch(&self, table: &Table, ranks: Range<u64>) -> Result<RecordBatch, ArrowError> {
         let ranks: Vec<u64> = ranks.collect();
-        let outside = |error: BatchError| ArrowError::ExternalError(Box::new(error));
-        let (keys, values) = self.table.arrays_at(&ranks, &Pool::of(self.threads)).map_err(outside)?;
+        let (keys, values) = table.arrays_at(&ranks, &Pool::of(self.threads)).map_err(outside)?;
         let mut columns = vec![keys, values];
         columns.truncate(self.schema.fields().len());
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }
+}
+
+fn outside(error: BatchError) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 impl Iterator for Tuples {
@@ -69,10 +98,14 @@ impl Iterator for Tuples {
         if self.ranks.is_empty() {
             return None;
         }
+        #[cfg(feature = "set")]
+        if self.table.is_set() {
+            return self.next_of_file();
+        }
         let end = self.ranks.end.min(self.ranks.start + self.batch_rows);
         let ranks = self.ranks.start..end;
         self.ranks.start = end;
-        Some(self.batch(ranks))
+        Some(self.batch(&self.table, ranks))
     }
 }
 
