@@ -152,7 +152,14 @@ struct BuildOptions {
     }
 };
 
-// An open file. Any thread may use it.
+// A file of a set that cannot be opened, and that answers were made without.
+struct LeftOut {
+    std::string name;
+    std::uint64_t tuples;
+    std::string reason;
+};
+
+// An open file, or an open set, which answers as one file of its tuples would. Any thread may use it.
 class Index {
   public:
     explicit Index(const std::string &path, pleach_verify verify = PLEACH_VERIFY_HEADER, bool resident = false,
@@ -168,7 +175,32 @@ class Index {
         index_.reset(opened);
     }
 
+    // Opens a generation of a set; 0 is the current one. With `partial` it answers without files that cannot be opened.
+    static Index open_set(const std::string &folder, std::uint64_t generation = 0, bool partial = false,
+                          std::uint32_t threads = 0) {
+        pleach_open_options options{};
+        options.size = sizeof options;
+        options.threads = threads;
+        options.partial = partial;
+        pleach_index *opened = nullptr;
+        check(pleach_set_open(folder.c_str(), generation, &options, &opened));
+        return Index(opened);
+    }
+
     const pleach_index *raw() const noexcept { return index_.get(); }
+    // The number of files of a set; 0 for a file.
+    std::uint64_t files() const noexcept { return pleach_set_files(index_.get()); }
+    // The files that a set answered without so far.
+    std::vector<LeftOut> left_out() const {
+        std::vector<LeftOut> all;
+        for (std::uint64_t number = 0; number < pleach_set_left_out(index_.get()); number++) {
+            const char *name = nullptr, *reason = nullptr;
+            std::uint64_t tuples = 0;
+            check(pleach_set_left_out_file(index_.get(), number, &name, &tuples, &reason));
+            all.push_back({name, tuples, reason});
+        }
+        return all;
+    }
     std::uint64_t size() const noexcept { return pleach_len(index_.get()); }
     pleach_info describe() const {
         pleach_info info{};
@@ -253,15 +285,28 @@ class Index {
     // Builds a file from tables.
     static void build(const std::vector<std::string> &inputs, const std::string &file,
                       const BuildOptions &options = BuildOptions()) {
-        std::vector<const char *> paths;
-        for (const std::string &input : inputs) {
-            paths.push_back(input.c_str());
-        }
+        const std::vector<const char *> paths = texts(inputs);
         pleach_build_options raw = options.raw();
         check(pleach_build(paths.data(), paths.size(), file.c_str(), &raw));
     }
+    // Builds a set in a folder from tables, in files of so many tuples (0 for 2^24).
+    static void build_set(const std::vector<std::string> &inputs, const std::string &folder,
+                          std::uint64_t partition_tuples = 0, const BuildOptions &options = BuildOptions()) {
+        const std::vector<const char *> paths = texts(inputs);
+        pleach_build_options raw = options.raw();
+        check(pleach_set_build(paths.data(), paths.size(), folder.c_str(), partition_tuples, &raw));
+    }
 
   private:
+    explicit Index(pleach_index *opened) : index_(opened) {}
+    static std::vector<const char *> texts(const std::vector<std::string> &strings) {
+        std::vector<const char *> all;
+        for (const std::string &string : strings) {
+            all.push_back(string.c_str());
+        }
+        return all;
+    }
+
     struct Close {
         void operator()(pleach_index *index) const noexcept { pleach_close(index); }
     };

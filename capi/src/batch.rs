@@ -404,15 +404,12 @@ pub unsafe extern "C" fn pleach_get_strings(
             with_keys(&index.table, keys, |keys, keys_count| {
                 let mut ranks = vec![0; keys_count];
                 let mut own = vec![0u8; keys_count.div_ceil(8)];
-                let count = table.rank(keys, &mut ranks, &mut Found::Bits(&mut own), &pool)?;
+                // A rank past the end has an empty string.
+                let count = table.found_ranks(keys, &mut ranks, &mut Found::Bits(&mut own), &pool)?;
                 if let Found::Bits(bits) = &mut given_found {
                     let has = bits.len();
                     let bits = bits.get_mut(..own.len());
                     bits.ok_or_else(|| short("found", own.len() as u64, has as u64))?.copy_from_slice(&own);
-                }
-                for (at, rank) in ranks.iter_mut().enumerate() {
-                    // A rank past the end has an empty string.
-                    *rank = if own[at / 8] >> (at % 8) & 1 != 0 { *rank } else { u64::MAX };
                 }
                 let all: Gathered = table.values_at(&ranks, &pool)?;
                 Ok((all, count, keys_count))

@@ -7,8 +7,10 @@ use pleach_builder::BuildError;
 use pleach_builder::rebuild::{compact, rebuild};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_input::InputOptions;
+use pleach_set::{Folder, Set, SetRebuildOptions, rebuild_set};
 use std::ffi::c_char;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Builds a file of what `open` opens.
 ///
@@ -57,7 +59,18 @@ pub(crate) unsafe fn rebuild_of(
             ..input
         })
     };
-    rebuild(file, Box::new(changes), &options.rebuild(inputs), &options.progress())?;
+    if Set::is_set(file) {
+        let own = options.rebuild(inputs);
+        let rebuild = SetRebuildOptions {
+            memory_bytes: own.memory_bytes,
+            threads: own.threads,
+            temp_dir: own.temp_dir,
+            ..SetRebuildOptions::default()
+        };
+        rebuild_set(Arc::new(Folder::new(file)), Box::new(changes), &rebuild, &options.progress())?;
+    } else {
+        rebuild(file, Box::new(changes), &options.rebuild(inputs), &options.progress())?;
+    }
     // SAFETY: the caller guarantees the options, and so the places in them.
     unsafe { options.tell_nulls() };
     Ok(())
@@ -67,7 +80,7 @@ pub(crate) unsafe fn rebuild_of(
 ///
 /// # Safety
 /// `paths` has `count` texts.
-unsafe fn paths(paths: *const *const c_char, count: usize, name: &str) -> Result<Vec<PathBuf>> {
+pub(crate) unsafe fn paths(paths: *const *const c_char, count: usize, name: &str) -> Result<Vec<PathBuf>> {
     // SAFETY: the caller guarantees the texts.
     unsafe { slice(paths, count, name)?.iter().map(|&text| path(text, name)).collect() }
 }
@@ -96,7 +109,7 @@ pub unsafe extern "C" fn pleach_build(
     })
 }
 
-/// Makes the next generation of the file `file` from a table of changes: columns `op` (`put`, `add`, `del`), key,
+/// Makes the next generation of the file, or of the set in the folder, `file` from a table of changes: columns `op` (`put`, `add`, `del`), key,
 /// value. The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
 ///
 /// # Safety

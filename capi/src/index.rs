@@ -3,9 +3,11 @@
 use crate::memory::{given, options, path, place, put, slice};
 use crate::status::{Failure, Result, guard, input, pleach_status};
 use pleach_batch::{Pool, Table};
+use pleach_set::{LeftOut, Set, SetOptions};
 use reader::{Followed, KeyType, OpenOptions, Residence, Structure, ValueType, Verify};
 use std::ffi::{CString, c_char, c_void};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A type of keys or values.
 #[allow(dead_code, reason = "callers make the others")]
@@ -90,13 +92,17 @@ pub struct pleach_open_options {
     pub threads: u32,
     /// A `pleach_structure`.
     pub structure: u32,
+    /// Not 0: a set answers without files that cannot be opened, instead of failing. Not for files.
+    pub partial: u32,
 }
 
-/// An open file: one generation of it. Any thread may use it.
+/// An open file or set: one generation of it. Any thread may use it.
 pub struct pleach_index {
     pub(crate) table: Table,
     threads: usize,
     texts: Texts,
+    /// Texts of files that are left out: by name, the name and the reason. None is removed.
+    left_out: Mutex<BTreeMap<String, (CString, CString)>>,
 }
 
 /// Texts that live as long as the index.
@@ -122,11 +128,29 @@ fn c_text(text: &str) -> CString {
 
 impl pleach_index {
     pub(crate) fn of(index: Arc<reader::Index>, threads: usize) -> Result<Box<Self>> {
-        let table = Table::of(Arc::clone(&index))?;
-        let meta = index.meta().map_err(reader::Error::from)?;
+        let (path, description) = (index.path().display().to_string(), index.describe());
+        Self::made(Table::of(index)?, threads, &path, &description)
+    }
+
+    pub(crate) fn of_set(set: Set, threads: usize) -> Result<Box<Self>> {
+        let (manifest, schema) = (set.manifest(), set.schema());
+        let description = format!(
+            "set of {} files, {} tuples, {} -> {}, generation {}",
+            manifest.files(),
+            set.len(),
+            schema.key_type,
+            schema.value_type,
+            set.generation()
+        );
+        let place = set.store().place();
+        Self::made(Table::of_set(Arc::new(set))?, threads, &place, &description)
+    }
+
+    fn made(table: Table, threads: usize, path: &str, description: &str) -> Result<Box<Self>> {
+        let meta = table.index().meta().map_err(reader::Error::from)?;
         let fields = table.record().map_or(&[][..], |record| record.fields());
         let texts = Texts {
-            path: c_text(&index.path().display().to_string()),
+            path: c_text(path),
             key_name: c_text(&meta.key_name),
             value_name: c_text(&meta.value_name),
             key_meaning: c_text(&table.key_meaning().name()),
@@ -135,13 +159,20 @@ impl pleach_index {
             } else {
                 String::new()
             }),
-            description: c_text(&index.describe()),
+            description: c_text(description),
             fields: fields
                 .iter()
                 .map(|field| (c_text(&field.name), c_text(&field.kind.to_string())))
                 .collect(),
         };
-        Ok(Box::new(Self { table, threads, texts }))
+        Ok(Box::new(Self { table, threads, texts, left_out: Mutex::default() }))
+    }
+
+    /// Returns name and reason of a file that is left out, which live as long as the index.
+    pub(crate) fn left_out_texts(&self, out: &LeftOut) -> (*const c_char, *const c_char) {
+        let mut all = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = all.entry(out.name.clone()).or_insert_with(|| (c_text(&out.name), c_text(&out.reason)));
+        (texts.0.as_ptr(), texts.1.as_ptr())
     }
 
     /// Returns the threads of a batch.
@@ -154,7 +185,7 @@ impl pleach_index {
     }
 }
 
-/// Opens a file. O(1), unless it is verified or copied. `options` may be NULL.
+/// Opens a file, or the set in a folder. O(1), unless it is verified or copied. `options` may be NULL.
 ///
 /// # Safety
 /// `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which
@@ -170,29 +201,57 @@ pub unsafe extern "C" fn pleach_open(
         let index = unsafe { place(index, "index") }?;
         *index = std::ptr::null_mut();
         // SAFETY: the caller guarantees the text and the options.
-        let (path, options) = unsafe {
-            (self::path(path, "path")?, self::options(options, pleach_open_options::NEW, "options")?)
+        let (path, options) = unsafe { (self::path(path, "path")?, open_options(options)?) };
+        let opened = match (Set::is_set(&path), options.is_partial) {
+            (true, _) => pleach_index::of_set(options.set.open(path)?, options.threads)?,
+            (false, true) => {
+                let text = format!("options.partial is for sets: {}: it is a file: use 0", path.display());
+                return Err(input(text));
+            }
+            (false, false) => {
+                let opened = options.file.open(path).map_err(reader::Error::from)?;
+                pleach_index::of(Arc::new(opened), options.threads)?
+            }
         };
-        let verify = match options.verify {
-            0 => Verify::Header,
-            1 => Verify::Touched,
-            2 => Verify::Full,
-            other => return Err(input(format!("options.verify is {other}: use a pleach_verify"))),
-        };
-        let residence = if options.resident != 0 { Residence::Resident } else { Residence::Mapped };
-        let structure = Structure::ALL.get(options.structure as usize).copied();
-        let unknown = || input(format!("options.structure is {}: use a pleach_structure", options.structure));
-        let structure = structure.ok_or_else(unknown)?;
-        let opened =
-            OpenOptions::default().verify(verify).residence(residence).structure(structure).open(path);
-        let opened = opened.map_err(reader::Error::from)?;
-        *index = Box::into_raw(pleach_index::of(Arc::new(opened), options.threads as usize)?);
+        *index = Box::into_raw(opened);
         Ok(())
     })
 }
 
 impl pleach_open_options {
-    const NEW: Self = Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0, structure: 0 };
+    const NEW: Self =
+        Self { size: size_of::<Self>(), verify: 0, resident: 0, threads: 0, structure: 0, partial: 0 };
+}
+
+/// Options that were read.
+pub(crate) struct Opening {
+    pub(crate) file: OpenOptions,
+    pub(crate) set: SetOptions,
+    pub(crate) threads: usize,
+    is_partial: bool,
+}
+
+/// Reads the caller's options.
+///
+/// # Safety
+/// `options` is null, or points to a structure with its size.
+pub(crate) unsafe fn open_options(options: *const pleach_open_options) -> Result<Opening> {
+    // SAFETY: the caller guarantees the options.
+    let options = unsafe { self::options(options, pleach_open_options::NEW, "options") }?;
+    let verify = match options.verify {
+        0 => Verify::Header,
+        1 => Verify::Touched,
+        2 => Verify::Full,
+        other => return Err(input(format!("options.verify is {other}: use a pleach_verify"))),
+    };
+    let residence = if options.resident != 0 { Residence::Resident } else { Residence::Mapped };
+    let structure = Structure::ALL.get(options.structure as usize).copied();
+    let unknown = || input(format!("options.structure is {}: use a pleach_structure", options.structure));
+    let structure = structure.ok_or_else(unknown)?;
+    let file = OpenOptions::default().verify(verify).residence(residence).structure(structure);
+    let is_partial = options.partial != 0;
+    let set = SetOptions::default().files(file).partial(is_partial);
+    Ok(Opening { file, set, threads: options.threads as usize, is_partial })
 }
 
 /// Closes a file. NULL is allowed. Streams made of the index go on.
@@ -207,7 +266,8 @@ pub unsafe extern "C" fn pleach_close(index: *mut pleach_index) {
     }
 }
 
-/// Opens the file that is now under this one's name: a later generation. `*next` is NULL if it is the same file.
+/// Opens the file that is now under this one's name: a later generation. Of a set, it is the newest generation. `*next`
+/// is NULL if it is the same.
 ///
 /// # Safety
 /// `index` is open; `next` is a place for the result, which `pleach_close` frees.
@@ -220,6 +280,12 @@ pub unsafe extern "C" fn pleach_next(
         // SAFETY: the caller guarantees the index and the place.
         let (index, next) = unsafe { (given(index, "index")?, place(next, "next")?) };
         *next = std::ptr::null_mut();
+        if let Some(set) = index.table.set() {
+            if let Some(found) = set.next_generation()? {
+                *next = Box::into_raw(pleach_index::of_set(found, index.threads)?);
+            }
+            return Ok(());
+        }
         let found = Followed::next_generation(&**index.table.index()).map_err(reader::Error::from)?;
         if let Some(found) = found {
             *next = Box::into_raw(pleach_index::of(Arc::new(found), index.threads)?);
@@ -234,11 +300,11 @@ pub unsafe extern "C" fn pleach_next(
 pub struct pleach_info {
     /// Number of tuples.
     pub tuples: u64,
-    /// Size of the file in bytes.
+    /// Size of the file, or of all files of a set, in bytes.
     pub file_bytes: u64,
     /// Number of the generation.
     pub generation: u64,
-    /// Identity of the content.
+    /// Identity of the content; of a set, that of the set.
     pub file_id: [u8; 16],
     /// Type of the keys.
     pub key_type: pleach_type,
@@ -318,11 +384,15 @@ pub unsafe extern "C" fn pleach_describe(
         let (key_type, key_bytes) = self::key_type(table.key_type());
         let (value_type, value_bytes) = self::value_type(table.value_type());
         let (is_approximate, approximate_rate) = approximate(table.index())?;
+        let (file_bytes, generation, file_id) = match table.set() {
+            Some(set) => (set.manifest().file_bytes(), set.generation(), set.manifest().facts().set_id),
+            None => (table.index().file_bytes(), table.index().generation(), table.index().file_id()),
+        };
         let described = pleach_info {
             tuples: table.len(),
-            file_bytes: table.index().file_bytes(),
-            generation: table.index().generation(),
-            file_id: table.index().file_id(),
+            file_bytes,
+            generation,
+            file_id,
             key_type,
             key_bytes,
             value_type,

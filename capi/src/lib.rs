@@ -9,6 +9,7 @@
 //! arrow.rs     Arrow's C data interface, in and out
 //! options.rs   options of builds
 //! build.rs     building, rebuilding, merging
+//! set.rs       opening, building and sweeping sets
 //! relation.rs  relational operators
 //! care.rs      checking, exporting, the command line in process
 //! ```
@@ -23,4 +24,5 @@ mod keys;
 mod memory;
 mod options;
 mod relation;
+mod set;
 mod status;

@@ -9,7 +9,6 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pleach_batch::relation::{Job, Operation};
 use pleach_relation::{Aggregate, AsOf, Distance, How, Kept, Reduction, SetOperation, SetRule};
 use std::ffi::c_char;
-use std::sync::Arc;
 
 /// Returns an operator by its name and its argument.
 fn operation(name: &str, argument: Option<String>) -> Result<Operation> {
@@ -99,7 +98,7 @@ unsafe fn job(
         let operation = operation(&name, argument)?;
         let mut indices = Vec::new();
         for &index in slice(inputs, count, "inputs")? {
-            indices.push(Arc::clone(given(index, "inputs")?.table.index()));
+            indices.push(given(index, "inputs")?.table.whole()?);
         }
         Ok(Job::new(operation, indices, threads)?.approximate(is_approximate))
     }

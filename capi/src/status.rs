@@ -3,6 +3,7 @@
 use pleach_batch::BatchError;
 use pleach_builder::BuildError;
 use pleach_relation::RelationError;
+use pleach_set::SetError;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,19 +70,37 @@ impl From<reader::Error> for Failure {
 
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
+        Self(of_build(&error), error.to_string())
+    }
+}
+
+/// Returns the status of a failed build.
+fn of_build(error: &BuildError) -> Status {
+    match error {
+        BuildError::Interrupted => Status::PLEACH_INTERRUPTED,
+        BuildError::Source(_)
+        | BuildError::Unsorted { .. }
+        | BuildError::Duplicate { .. }
+        | BuildError::Sum { .. }
+        | BuildError::NoSum { .. }
+        | BuildError::Approximate { .. }
+        | BuildError::Overlap { .. } => Status::PLEACH_INPUT,
+        BuildError::Types { .. } => Status::PLEACH_TYPES,
+        BuildError::Damaged { .. } | BuildError::Base { .. } => Status::PLEACH_DAMAGED,
+        BuildError::OutOfMemory { .. } => Status::PLEACH_MEMORY,
+        _ => Status::PLEACH_BUILD,
+    }
+}
+
+impl From<SetError> for Failure {
+    fn from(error: SetError) -> Self {
         let status = match &error {
-            BuildError::Interrupted => Status::PLEACH_INTERRUPTED,
-            BuildError::Source(_)
-            | BuildError::Unsorted { .. }
-            | BuildError::Duplicate { .. }
-            | BuildError::Sum { .. }
-            | BuildError::NoSum { .. }
-            | BuildError::Approximate { .. }
-            | BuildError::Overlap { .. } => Status::PLEACH_INPUT,
-            BuildError::Types { .. } => Status::PLEACH_TYPES,
-            BuildError::Damaged { .. } | BuildError::Base { .. } => Status::PLEACH_DAMAGED,
-            BuildError::OutOfMemory { .. } => Status::PLEACH_MEMORY,
-            _ => Status::PLEACH_BUILD,
+            SetError::Build(inner) => {
+                let found = inner.get_ref().and_then(|inner| inner.downcast_ref::<BuildError>());
+                found.map_or_else(|| of_kind(inner.kind().code()), of_build)
+            }
+            SetError::Lost { .. } | SetError::Stale { .. } => Status::PLEACH_BUILD,
+            _ => of_kind(error.kind().code()),
         };
         Self(status, error.to_string())
     }
@@ -110,6 +129,7 @@ impl From<BatchError> for Failure {
             BatchError::Pleach(error) => return error.into(),
             BatchError::Build(error) => return (*error).into(),
             BatchError::Relation(error) => return (*error).into(),
+            BatchError::Set(error) => return (*error).into(),
             BatchError::Keys { .. } | BatchError::Values { .. } | BatchError::Refused(_) => {
                 Status::PLEACH_TYPES
             }

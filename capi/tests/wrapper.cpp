@@ -91,5 +91,14 @@ int main() {
     assert(which[0] && !which[1] && which[2] && which.hits == 2);
     std::thread other([&moved, &names] { assert(moved.contains(names).hits == 2); });
     other.join();
+
+    options.keep.reset();
+    pleach::Index::build_set({"cpp.csv"}, "cpp.set", 1, options);
+    pleach::Index set("cpp.set"), same_set = pleach::Index::open_set("cpp.set", 1, true, 2);
+    assert(set.size() == 2 && set.files() == 2 && moved.files() == 0 && !set.refresh());
+    auto [own, present] = same_set.get_strings(names);
+    assert(own[0] == "three" && own[1].empty() && own[2] == "one" && present.hits == 2);
+    assert(set.rank(names).first[0] == 1 && same_set.left_out().empty());
+    throws(PLEACH_NOT_FOUND, [] { pleach::Index::open_set("none.set"); });
     return 0;
 }

@@ -15,6 +15,7 @@ from ._care import Generation, Report, contain_sigbus, export, fsck, generations
 from ._index import Index, Live
 from ._index import open_index as open
 from ._relation import difference, intersect, join, product, project, reduce, select, union
+from ._set import BuiltSet, LeftOut, RebuiltSet, Set, Swept, build_set, rebuild_set, sweep
 from .errors import (
     BuildError,
     ClosedError,
@@ -39,9 +40,18 @@ def live(
     structure: str = "auto",
     device: str | int | None = None,
     threads: int | None = None,
+    partial: bool = False,
 ) -> Live:
-    """Opens a file whose generations are followed: see `Live`."""
-    return Live(path, verify=verify, resident=resident, structure=structure, device=device, threads=threads)
+    """Opens a file or a set whose generations are followed: see `Live`."""
+    return Live(
+        path,
+        verify=verify,
+        resident=resident,
+        structure=structure,
+        device=device,
+        threads=threads,
+        partial=partial,
+    )
 
 
 def _command() -> None:
@@ -59,6 +69,7 @@ def _command() -> None:
 __all__ = [
     "BuildError",
     "Built",
+    "BuiltSet",
     "ClosedError",
     "Compacted",
     "DamagedError",
@@ -66,13 +77,18 @@ __all__ = [
     "Generation",
     "Index",
     "InputError",
+    "LeftOut",
     "Live",
     "NotFoundError",
     "PleachError",
     "Rebuilt",
+    "RebuiltSet",
     "Report",
+    "Set",
+    "Swept",
     "TypesError",
     "build",
+    "build_set",
     "compact",
     "contain_sigbus",
     "difference",
@@ -86,9 +102,11 @@ __all__ = [
     "product",
     "project",
     "rebuild",
+    "rebuild_set",
     "reduce",
     "rollback",
     "select",
+    "sweep",
     "union",
     "upgrade",
 ]

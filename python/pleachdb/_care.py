@@ -46,12 +46,18 @@ class Generation:
 
 
 def fsck(path: Path, *, threads: int = 0) -> Report:
-    """Checks all checksums, the order, separators and padding of a file. It never writes. O(file)."""
+    """Checks all checksums, the order, separators and padding of a file, or of each file of a set.
+
+    Files of a set are also compared with its manifest. It never writes. O(bytes).
+    """
     return Report(**_native.fsck(os.fspath(path), threads))
 
 
 def generations(path: Path) -> list[Generation]:
-    """Lists the generations of a file: those that were kept, oldest first, and the current one."""
+    """Lists the generations of a file: those that were kept, oldest first, and the current one. Also those of a set.
+
+    The path of a generation of a set is that of its manifest, which `pleachdb.open` opens.
+    """
     found = _native.generations(os.fspath(path))
     return [Generation(**{**entry, "path": os.fspath(entry["path"])}) for entry in found]
 

@@ -502,13 +502,18 @@ def open_index(
     structure: str = "auto",
     device: str | int | None = None,
     threads: int | None = None,
+    partial: bool = False,
 ) -> Index:
-    """Opens a file. O(1), unless it is verified or copied to memory.
+    """Opens a file, or a set in a folder. O(1), unless it is verified or copied to memory.
 
     `verify` is "header", "touched" (what a look-up reads) or "full" (all of it, now). `resident` copies the file into
     memory, where nobody can change it. `structure` is the part of the file by which keys are found: "spine", "grid",
     "fast", "harmonia" or "btree"; all give the same answers. `device` is "cuda" or "cuda:1": the file is copied there, and batches of numbers
     are answered there, also those of the host. `threads` is the number of threads of a batch; all processors by default.
+
+    The folder of a set gives a `Set`, and so does the manifest of one of its generations. Its files are opened as they
+    are asked, each by these options. With `partial` a set answers without files that cannot be opened, instead of
+    failing, and `Set.left_out` lists them.
     """
     options = {
         "verify": verify,
@@ -517,7 +522,12 @@ def open_index(
         "device": device,
         "threads": threads,
     }
-    return Index(_native.Table.open(os.fspath(path), verify, resident, structure), options)
+    table = _native.Table.open(os.fspath(path), verify, resident, structure, partial)
+    if table.files is None:
+        return Index(table, options)
+    from ._set import Set
+
+    return Set(table, {**options, "partial": partial})
 
 
 def _unpickled(path: str, options: dict[str, Any], generation: int, file_id: str) -> Index:
@@ -555,7 +565,7 @@ class Live:
         index = self._current
         table = index._open.next()
         if table is not None:
-            current = Index(table, index._options)
+            current = type(index)(table, index._options)
             for number in index._devices:
                 current._on(number)
             self._current = current

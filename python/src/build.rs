@@ -112,7 +112,7 @@ pub(crate) fn rebuild<'py>(
 }
 
 /// Returns the options for changes of a file: they have its types, and are converted to its units.
-fn of_base(input: InputOptions, schema: &Schema) -> InputOptions {
+pub(crate) fn of_base(input: InputOptions, schema: &Schema) -> InputOptions {
     let record = schema.record();
     InputOptions {
         key_type: Some(schema.key_type),

@@ -186,7 +186,7 @@ impl DeviceTable {
     /// Copies a file to a device, and makes all that a batch needs.
     #[staticmethod]
     fn open(py: Python<'_>, table: &Table, ordinal: u32) -> PyResult<Self> {
-        let index = Arc::clone(table.index());
+        let index = Arc::clone(table.file()?);
         py.detach(|| {
             let gpu = device(ordinal)?;
             let table = GpuTable::of_shared(index, &gpu, Residence::Auto);

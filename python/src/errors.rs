@@ -4,6 +4,7 @@ use pleach::Error;
 use pleach_batch::BatchError;
 use pleach_builder::BuildError;
 use pleach_relation::RelationError;
+use pleach_set::SetError;
 use pyo3::prelude::*;
 
 /// Makes an exception of the class with this name in `pleachdb.errors`.
@@ -45,10 +46,24 @@ pub(crate) fn batch(error: &BatchError) -> PyErr {
         BatchError::Expression(_) => exception("InputError", error.to_string()),
         BatchError::Build(error) => building(error),
         BatchError::Relation(error) => relation(error),
+        BatchError::Set(error) => set(error),
         BatchError::Short { .. } => exception("InputError", error.to_string()),
         BatchError::Memory { .. } => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
         BatchError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
         _ => exception("PleachError", error.to_string()),
+    }
+}
+
+/// Makes the exception of an error of a set.
+pub(crate) fn set(error: &SetError) -> PyErr {
+    match error {
+        SetError::Build(inner) => {
+            let found = inner.get_ref().and_then(|inner| inner.downcast_ref::<BuildError>());
+            found.map_or_else(|| reading(inner), building)
+        }
+        SetError::File { source, .. } => reading(source),
+        SetError::Lost { .. } | SetError::Stale { .. } => exception("BuildError", error.to_string()),
+        _ => exception(class(error.kind().code()), error.to_string()),
     }
 }
 

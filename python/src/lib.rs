@@ -4,6 +4,7 @@
 //! * `numpy` describes the memory of NumPy arrays.
 //! * `table` is an open file, and its batches.
 //! * `build` makes files from paths and Arrow streams, and changes them; `options` are its options, `progress` tells.
+//! * `set` builds sets, changes and sweeps them.
 //! * `care` checks files and their generations, and exports them.
 //! * `relation` runs relational operators on files and on Arrow tables.
 //! * `device` is a file on a CUDA device; `dlpack` exchanges arrays there with other libraries.
@@ -22,6 +23,7 @@ mod numpy;
 mod options;
 mod progress;
 mod relation;
+mod set;
 mod table;
 
 use pyo3::prelude::*;
@@ -44,6 +46,8 @@ mod _native {
     use super::device::{DeviceArray, DeviceTable};
     #[pymodule_export]
     use super::relation::relate;
+    #[pymodule_export]
+    use super::set::{build_set, is_set, rebuild_set, sweep};
     #[pymodule_export]
     use super::table::Table;
 }

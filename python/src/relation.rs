@@ -23,7 +23,7 @@ pub(crate) enum Input {
 impl Input {
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(table) = object.cast::<Table>() {
-            return Ok(Self::File(Arc::clone(table.get().index())));
+            return table.get().whole(object.py()).map(Self::File);
         }
         match Given::of(object)? {
             Given::Batches(reader) => Ok(Self::Table(reader)),

@@ -1,23 +1,30 @@
-//! An open file and its batches.
+//! An open file or set, and its batches.
 
-use crate::errors::{batch, exception, reading};
+use crate::errors::{batch, exception, reading, set as of_set};
 use crate::keys::Batch;
 use crate::numpy::Memory;
 use pleach::{AnyMap, Datum, Error, Followed, KeyType, Near, OpenOptions, Residence, Structure, Verify};
 use pleach_batch::arrow::Tuples;
 use pleach_batch::{BatchError, Bound as Edge, Found, Keys, Pool, Values};
 use pleach_format::Logical;
+use pleach_set::{Set, SetOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::{PyArray, PyRecordBatchReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An open file. It never changes: a later generation is another table.
+/// An open file or set. It never changes: a later generation is another table.
 #[pyclass(frozen, module = "pleachdb._native")]
 pub(crate) struct Table {
     table: pleach_batch::Table,
-    map: AnyMap,
+    map: Single,
+}
+
+/// What answers about one key.
+enum Single {
+    File(AnyMap),
+    Set(Arc<Set>),
 }
 
 /// Runs a batch without the interpreter's lock. Signals are handled between its rounds.
@@ -45,15 +52,41 @@ fn answered<T: Send>(
 }
 
 impl Table {
-    /// Returns the open file.
-    pub(crate) fn index(&self) -> &Arc<pleach::Index> {
-        self.table.index()
+    /// Returns the file; of a set, a file in memory with all of its tuples.
+    pub(crate) fn whole(&self, py: Python<'_>) -> PyResult<Arc<pleach::Index>> {
+        py.detach(|| self.table.whole()).map_err(|error| batch(&error))
+    }
+
+    /// Returns the open file, for a device.
+    ///
+    /// # Errors
+    /// `TypesError` if it is a set.
+    pub(crate) fn file(&self) -> PyResult<&Arc<pleach::Index>> {
+        match &self.map {
+            Single::File(_) => Ok(self.table.index()),
+            Single::Set(set) => {
+                let place = set.store().place();
+                let text = format!("a device takes files, not sets: {place}: open a file of the set");
+                Err(exception("TypesError", text))
+            }
+        }
+    }
+
+    /// Returns the open set; `None` if it is a file.
+    fn set(&self) -> Option<&Arc<Set>> {
+        self.table.set()
     }
 
     fn of(index: Arc<pleach::Index>) -> PyResult<Self> {
         let table = pleach_batch::Table::of(Arc::clone(&index)).map_err(|error| batch(&error))?;
         let map = AnyMap::from_index(index).map_err(|error| reading(&error))?;
-        Ok(Self { table, map })
+        Ok(Self { table, map: Single::File(map) })
+    }
+
+    fn of_set(set: Set) -> PyResult<Self> {
+        let set = Arc::new(set);
+        let table = pleach_batch::Table::of_set(Arc::clone(&set)).map_err(|error| batch(&error))?;
+        Ok(Self { table, map: Single::Set(set) })
     }
 
     /// Converts a Python object to a single key; `None` if it cannot be a key of this type without a loss, and is
@@ -140,9 +173,17 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Opens a file.
+    /// Opens a file, or a set in a folder. `partial` is for sets: it is true if they answer without files that cannot
+    /// be opened.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, verify: &str, resident: bool, structure: &str) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        verify: &str,
+        resident: bool,
+        structure: &str,
+        partial: bool,
+    ) -> PyResult<Self> {
         let verify = match verify {
             "header" => Verify::Header,
             "touched" => Verify::Touched,
@@ -155,12 +196,24 @@ impl Table {
         let residence = if resident { Residence::Resident } else { Residence::Mapped };
         let structure: Structure = structure.parse().map_err(|text: String| exception("InputError", text))?;
         let options = OpenOptions::default().verify(verify).residence(residence).structure(structure);
+        if Set::is_set(&path) {
+            let options = SetOptions::default().files(options).partial(partial);
+            return Self::of_set(py.detach(|| options.open(&path)).map_err(|error| of_set(&error))?);
+        }
+        if partial {
+            let text = format!("partial=True is for sets: {}: it is a file: leave it out", path.display());
+            return Err(exception("InputError", text));
+        }
         let index = py.detach(|| options.open(&path)).map_err(|error| reading(&Error::from(error)))?;
         Self::of(Arc::new(index))
     }
 
-    /// Opens the file that is now under this one's name, if it is another one.
+    /// Opens the file that is now under this one's name, if it is another one; of a set, the newest generation.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Self>> {
+        if let Some(set) = self.set() {
+            let next = py.detach(|| set.next_generation()).map_err(|error| of_set(&error))?;
+            return next.map(Self::of_set).transpose();
+        }
         let next = py.detach(|| Followed::next_generation(&**self.table.index()));
         let next = next.map_err(|error| reading(&Error::from(error)))?;
         next.map(|index| Self::of(Arc::new(index))).transpose()
@@ -172,19 +225,23 @@ impl Table {
 
     #[getter]
     fn path(&self) -> PathBuf {
+        if let Some(set) = self.set() {
+            return set.store().place().into();
+        }
         self.table.index().path().to_owned()
     }
     #[getter]
     fn generation(&self) -> u64 {
-        self.table.index().generation()
+        self.set().map_or_else(|| self.table.index().generation(), |set| set.generation())
     }
     #[getter]
     fn file_id(&self) -> String {
-        self.table.index().file_id().iter().map(|byte| format!("{byte:02x}")).collect()
+        let id = self.set().map_or_else(|| self.table.index().file_id(), |set| set.manifest().facts().set_id);
+        id.iter().map(|byte| format!("{byte:02x}")).collect()
     }
     #[getter]
     fn file_bytes(&self) -> u64 {
-        self.table.index().file_bytes()
+        self.set().map_or_else(|| self.table.index().file_bytes(), |set| set.manifest().file_bytes())
     }
     #[getter]
     fn key_type(&self) -> String {
@@ -202,7 +259,7 @@ impl Table {
     /// Returns whether answers may be wrong for absent keys, and the share of these that are found, if it is known.
     #[getter]
     fn approximate(&self) -> PyResult<(bool, Option<f64>)> {
-        let found = self.index().approximate().map_err(|error| reading(&Error::from(error)))?;
+        let found = self.table.index().approximate().map_err(|error| reading(&Error::from(error)))?;
         Ok((found.is_some(), found.and_then(|found| found.rate)))
     }
 
@@ -233,7 +290,41 @@ impl Table {
         self.table.index().is_unique()
     }
     fn describe(&self) -> String {
-        self.table.index().describe()
+        let Some(set) = self.set() else { return self.table.index().describe() };
+        let (manifest, schema) = (set.manifest(), set.schema());
+        format!(
+            "set of {} files, {} tuples, {} -> {}, generation {}",
+            manifest.files(),
+            set.len(),
+            schema.key_type,
+            schema.value_type,
+            set.generation()
+        )
+    }
+
+    /// Number of files of a set; `None` for a file.
+    #[getter]
+    fn files(&self) -> Option<usize> {
+        self.set().map(|set| set.manifest().files())
+    }
+    /// Number of files of a set that are open.
+    #[getter]
+    fn open_files(&self) -> Option<usize> {
+        self.set().map(|set| set.open_files())
+    }
+    /// Path of the manifest of a set.
+    #[getter]
+    fn manifest(&self) -> Option<PathBuf> {
+        self.set().map(|set| {
+            let place = PathBuf::from(set.store().place());
+            place.join(pleach_set::manifest_name(set.generation()))
+        })
+    }
+    /// Files that answers were made without: name, tuples, reason.
+    #[getter]
+    fn left_out(&self) -> Vec<(String, u64, String)> {
+        let all = self.set().map(|set| set.left_out()).unwrap_or_default();
+        all.into_iter().map(|out| (out.name, out.tuples, out.reason)).collect()
     }
 
     /// Looks up one key; `None` if it is not in the file, and a tuple of its value otherwise.
@@ -243,15 +334,19 @@ impl Table {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<(Bound<'py, PyAny>,)>> {
         let Some(key) = self.key(key)? else { return Ok(None) };
-        let value = self.map.get(&key).map_err(|error| reading(&error))?;
+        let value = match &self.map {
+            Single::File(map) => map.get(&key).map_err(|error| reading(&error))?,
+            Single::Set(set) => py.detach(|| set.get(&key)).map_err(|error| of_set(&error))?,
+        };
         value.map(|value| Ok((self.value_object(py, &value)?,))).transpose()
     }
 
     /// Reports whether a key is in the file.
-    fn contains_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        match self.key(key)? {
-            Some(key) => self.map.contains(&key).map_err(|error| reading(&error)),
-            None => Ok(false),
+    fn contains_one(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(key) = self.key(key)? else { return Ok(false) };
+        match &self.map {
+            Single::File(map) => map.contains(&key).map_err(|error| reading(&error)),
+            Single::Set(set) => py.detach(|| set.contains(&key)).map_err(|error| of_set(&error)),
         }
     }
 
@@ -261,7 +356,10 @@ impl Table {
         py: Python<'py>,
         rank: u64,
     ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-        let tuple = self.map.select(rank).map_err(|error| reading(&error))?;
+        let tuple = match &self.map {
+            Single::File(map) => map.select(rank).map_err(|error| reading(&error))?,
+            Single::Set(set) => py.detach(|| set.select(rank)).map_err(|error| of_set(&error))?,
+        };
         tuple.map(|(key, value)| Ok((self.object(py, &key)?, self.value_object(py, &value)?))).transpose()
     }
 

@@ -12,6 +12,7 @@ import pytest
 import pleachdb
 import pleachdb._build
 import pleachdb._relation
+import pleachdb._set
 
 GUIDE = pathlib.Path(os.environ.get("PLEACH_GUIDE") or pathlib.Path(__file__).parents[2] / "docs" / "PYTHON.md")
 
@@ -59,7 +60,7 @@ def test_recipes(tour, number, monkeypatch):
     exec(compile(text, f"{GUIDE.name}, program {number}", "exec"), names)
 
 
-@pytest.mark.parametrize("module", [pleachdb._build, pleachdb._relation])
+@pytest.mark.parametrize("module", [pleachdb._build, pleachdb._relation, pleachdb._set])
 def test_docstrings(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     results = doctest.testmod(module)

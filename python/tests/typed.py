@@ -24,3 +24,13 @@ def main(path: str) -> int:
     live: pl.Live = pl.live(path)
     report: pl.Report = pl.fsck(path)
     return missing if report.is_clean and not live.refresh() else 1
+
+
+def sets(path: str) -> int:
+    built: pl.BuiltSet = pl.build_set({"k": np.arange(10), "v": np.arange(10)}, path, partition_tuples=3, threads=1)
+    index = pl.open(path, partial=True)
+    assert isinstance(index, pl.Set)
+    missing: list[pl.LeftOut] = index.left_out
+    done: pl.RebuiltSet = pl.rebuild_set(path, {"op": ["put"], "k": [3], "v": [4]})
+    swept: pl.Swept = pl.sweep(path, keep=1, grace_s=60, dry_run=True)
+    return built.files + index.files + len(missing) + done.touched_files + len(swept.young)

@@ -7,3 +7,4 @@ mod groups;
 mod look_ups;
 #[cfg(test)]
 mod tests;
+mod whole;
