@@ -5,8 +5,8 @@ use crate::status::{Failure, Result, guard, input, pleach_status};
 use pleach_batch::{Pool, Table};
 use pleach_set::{LeftOut, Set, SetOptions};
 use reader::{Followed, KeyType, OpenOptions, Residence, Structure, ValueType, Verify};
-use std::ffi::{CString, c_char, c_void};
 use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A type of keys or values.

@@ -88,7 +88,8 @@ pub unsafe extern "C" fn pleach_set_left_out_file(
         let index = unsafe { given(index, "index") }?;
         let all = index.table.set().map(|set| set.left_out()).unwrap_or_default();
         let Some(out) = usize::try_from(number).ok().and_then(|number| all.get(number)) else {
-            let text = format!("there is no file {number}: {} are left out: see pleach_set_left_out", all.len());
+            let text =
+                format!("there is no file {number}: {} are left out: see pleach_set_left_out", all.len());
             return Err(input(text));
         };
         let (own_name, own_reason) = index.left_out_texts(out);

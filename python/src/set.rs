@@ -118,8 +118,8 @@ pub(crate) fn rebuild_set<'py>(
     let nulls = input.null_counts.clone();
     let open = |schema: &Schema| given.open(&of_base(input, schema));
     let store = Arc::new(Folder::new(path));
-    let done = progress
-        .run(py, failed, || pleach_set::rebuild_set(store, Box::new(open), &rebuild, &progress))?;
+    let done =
+        progress.run(py, failed, || pleach_set::rebuild_set(store, Box::new(open), &rebuild, &progress))?;
     let answer = made(py, &done.manifest, &nulls)?;
     answer.set_item("base_tuples", done.base_tuples)?;
     answer.set_item("touched_files", done.touched)?;
@@ -152,7 +152,8 @@ pub(crate) fn sweep<'py>(
         return Err(exception("InputError", text.to_owned()));
     }
     let options = SweepOptions { grace, keep, dry_run };
-    let swept = py.detach(|| pleach_set::sweep(&Folder::new(path), &options)).map_err(|error| failed(&error))?;
+    let swept =
+        py.detach(|| pleach_set::sweep(&Folder::new(path), &options)).map_err(|error| failed(&error))?;
     let bytes = swept.bytes();
     let names = |all: Vec<pleach_set::Object>| all.into_iter().map(|one| one.name).collect::<Vec<_>>();
     let answer = PyDict::new(py);

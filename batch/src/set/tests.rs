@@ -43,7 +43,8 @@ fn numbers_agree_with_a_sorted_list() {
         assert!(table.is_set() && table.len() == 3000);
         let asked: Vec<i64> = (-3..5010).rev().collect();
         let keys = Keys::Numbers(Numbers::of(&asked));
-        let at_least = |key: i64| tuples.partition_point(|(own, _)| i128::from(*own) < i128::from(key)) as u64;
+        let at_least =
+            |key: i64| tuples.partition_point(|(own, _)| i128::from(*own) < i128::from(key)) as u64;
         for pool in [Pool::current(), Pool::of(2)] {
             let (mut values, mut found) = (vec![0; asked.len()], vec![false; asked.len()]);
             let count = table
@@ -58,7 +59,11 @@ fn numbers_agree_with_a_sorted_list() {
                 let rank = at_least(key);
                 let own = tuples.get(rank as usize).filter(|(own, _)| i128::from(*own) == i128::from(key));
                 assert_eq!((ranks[at], upper[at]), (rank, at_least(key + 1)), "{key}");
-                assert_eq!((found[at], values[at]), (own.is_some(), own.map_or(0, |(_, value)| *value)), "{key}");
+                assert_eq!(
+                    (found[at], values[at]),
+                    (own.is_some(), own.map_or(0, |(_, value)| *value)),
+                    "{key}"
+                );
                 assert_eq!(bits[at / 8] >> (at % 8) & 1 != 0, found[at], "{key}");
             }
         }
@@ -117,7 +122,11 @@ fn byte_strings_agree_with_a_sorted_list() {
     for (at, key) in asked.iter().enumerate() {
         let rank = strings.partition_point(|own| own < key);
         let end = strings.partition_point(|own| own <= key);
-        assert_eq!((ranks[at], upper[at], found[at]), (rank as u64, end as u64, u8::from(end > rank)), "{key:?}");
+        assert_eq!(
+            (ranks[at], upper[at], found[at]),
+            (rank as u64, end as u64, u8::from(end > rank)),
+            "{key:?}"
+        );
     }
     let all = table.values_at(&[5, 700, 0, u64::MAX, 5], &Pool::of(2)).unwrap();
     assert_eq!(all.data, b"v5v700v0v5");
