@@ -109,8 +109,9 @@ pub unsafe extern "C" fn pleach_build(
     })
 }
 
-/// Makes the next generation of the file, or of the set in the folder, `file` from a table of changes: columns `op` (`put`, `add`, `del`), key,
-/// value. The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
+/// Makes the next generation of the file, or of the set in the folder, `file` from a table of changes: columns `op`
+/// (`put`, `add`, `del`), key, value. The old generation is there until the new one is complete. Readers that call
+/// `pleach_next` see it.
 ///
 /// # Safety
 /// `file` and `changes` are texts; `options` is NULL or a structure with its size.

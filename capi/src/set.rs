@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Opens a generation of the set in the folder `path`; 0 is the current one. `pleach_open` opens the current one, too.
 /// O(files) of the manifest; files of the set are opened as they are asked. `options` may be NULL.
 ///
-/// All functions that take an index take a set. Ranks count through the set, `pleach_next` opens the newest
-/// generation, and a relational operator copies the set into memory. A file that is missing or damaged is an error that names it.
+/// All functions that take an index take a set. Ranks count through the set, `pleach_next` opens the newest generation,
+/// and a relational operator copies the set into memory. A file that is missing or damaged is an error that names it.
 ///
 /// # Safety
 /// `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which

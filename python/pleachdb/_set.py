@@ -117,7 +117,8 @@ class Set(Index):
         return table is not None
 
     def _on(self, number: int) -> Any:
-        raise TypesError(f"a device takes files, not sets: {self.path}: open a file of the set, or ask by keys of the host")
+        text = f"a device takes files, not sets: {self.path}: open a file of the set, or ask by keys of the host"
+        raise TypesError(text)
 
     def _pieces(self) -> Iterator[tuple[list[Any], list[Any]]]:
         table = self._open
