@@ -1,17 +1,42 @@
 //! Checking and exporting files, and the command line in process.
 
 use crate::memory::{given, path, place, slice, text};
-use crate::status::{Failure, guard, input, of_kind, pleach_status};
+use crate::status::{Failure, Result, guard, input, of_kind, pleach_status};
+use pleach_batch::Pool;
+use pleach_set::{CheckOptions, Set};
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What a check found.
 pub struct pleach_report {
-    report: pleach_fsck::Report,
+    is_clean: bool,
     findings: Vec<CString>,
 }
 
-/// Checks all checksums, the order, separators and padding of a file on so many threads (0 for all). It never writes. A
+/// Checks all files of a set.
+fn check_set(path: &Path, threads: usize) -> Result<Vec<String>> {
+    let set = Set::open(path)?;
+    let options = CheckOptions { digests: true, progress: None };
+    Ok(Pool::of(threads).install(|| pleach_set::check_set(&set, &options))?.faults())
+}
+
+/// Checks a file.
+fn check_file(path: &Path, threads: usize) -> Result<Vec<String>> {
+    let options = pleach_fsck::FsckOptions { threads, ..Default::default() };
+    let found = pleach_fsck::fsck(path, &options).map_err(|error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let status = if is_missing { pleach_status::PLEACH_NOT_FOUND } else { pleach_status::PLEACH_SYSTEM };
+        Failure(status, format!("cannot check: {}: {error}", path.display()))
+    })?;
+    let mut lines: Vec<String> = found.findings.iter().map(ToString::to_string).collect();
+    if lines.is_empty() && found.verdict != pleach_fsck::Verdict::Clean {
+        lines.push(format!("not a Pleach file: {}: check its name", path.display()));
+    }
+    Ok(lines)
+}
+
+/// Checks all checksums, the order, separators and padding of a file, or of each file of a set, on so many threads (0 for all). It never writes. A
 /// damaged file is no error of this call: see `pleach_report_is_clean`.
 ///
 /// # Safety
@@ -32,18 +57,10 @@ pub unsafe extern "C" fn pleach_fsck(
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads as usize,
         };
-        let options = pleach_fsck::FsckOptions { threads, ..Default::default() };
-        let found = pleach_fsck::fsck(&file, &options).map_err(|error| {
-            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-            let status =
-                if is_missing { pleach_status::PLEACH_NOT_FOUND } else { pleach_status::PLEACH_SYSTEM };
-            Failure(status, format!("cannot check: {}: {error}", file.display()))
-        })?;
-        let line = |finding: &pleach_fsck::Finding| {
-            CString::new(finding.to_string().replace('\0', " ")).unwrap_or_default()
-        };
-        let findings = found.findings.iter().map(line).collect();
-        *report = Box::into_raw(Box::new(pleach_report { report: found, findings }));
+        let lines = if Set::is_set(&file) { check_set(&file, threads)? } else { check_file(&file, threads)? };
+        let line = |line: &String| CString::new(line.replace('\0', " ")).unwrap_or_default();
+        let findings: Vec<CString> = lines.iter().map(line).collect();
+        *report = Box::into_raw(Box::new(pleach_report { is_clean: findings.is_empty(), findings }));
         Ok(())
     })
 }
@@ -55,8 +72,7 @@ pub unsafe extern "C" fn pleach_fsck(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pleach_report_is_clean(report: *const pleach_report) -> c_int {
     // SAFETY: the caller guarantees the report.
-    unsafe { report.as_ref() }
-        .map_or(0, |report| (report.report.verdict == pleach_fsck::Verdict::Clean).into())
+    unsafe { report.as_ref() }.map_or(0, |report| report.is_clean.into())
 }
 
 /// Returns the number of faults; 0 for NULL.

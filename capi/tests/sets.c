@@ -70,6 +70,10 @@ static void of_numbers(void) {
     CHECK(fclose(table) == 0);
     build("set.csv", "set.pleach", "i64", "u64");
     build_set("set.csv", "set", "i64", "u64", 170);
+    pleach_report *report = NULL;
+    OK(pleach_fsck("set", 0, &report));
+    CHECK(pleach_report_is_clean(report) && pleach_report_findings(report) == 0);
+    pleach_report_free(report);
     pleach_index *set = open_index("set"), *file = open_index("set.pleach");
     pleach_info info;
     OK(pleach_describe(set, &info));
@@ -223,6 +227,11 @@ static void missing(void) {
     const uint64_t asked[] = {5, 12, 25};
     uint64_t values[3], ranks[3], hits = 0, tuples = 0;
     pleach_keys keys = numbers(PLEACH_U64, asked, 3);
+    pleach_report *report = NULL;
+    OK(pleach_fsck("m", 2, &report));
+    CHECK(!pleach_report_is_clean(report) && pleach_report_findings(report) == 1);
+    CHECK(strstr(pleach_report_finding(report, 0), name) != NULL);
+    pleach_report_free(report);
     pleach_index *set = open_index("m");
     FAILS(PLEACH_NOT_FOUND, pleach_get(set, &keys, values, sizeof values, NULL, 0, NULL));
     CHECK(strstr(pleach_last_error_text(), name) != NULL);

@@ -49,11 +49,7 @@ fn fsck_set<'py>(py: Python<'py>, path: &Path, threads: usize) -> PyResult<Bound
         let report = Pool::of(threads).install(|| check_set(&open, &options))?;
         Ok((open.len(), open.manifest().file_bytes(), report))
     })?;
-    let mut findings = Vec::new();
-    for file in report.files.iter().filter(|file| !file.is_whole()) {
-        findings.extend(file.problem.as_ref().map(|(_, what)| format!("{}: {what}", file.name)));
-        findings.extend(file.findings.iter().map(|finding| format!("{}: {finding}", file.name)));
-    }
+    let findings = report.faults();
     let answer = PyDict::new(py);
     answer.set_item("verdict", if findings.is_empty() { "clean" } else { "damaged" })?;
     answer.set_item("blocks", bytes.div_ceil(pleach_format::checksum::SUM_BLOCK_BYTES as u64))?;

@@ -55,6 +55,20 @@ pub struct SetChecked {
     pub cancelled: bool,
 }
 
+impl SetChecked {
+    /// Returns a line for each fault, with the name of the file; none if the set is whole.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let lines = self.files.iter().flat_map(|file| {
+            let problem = file.problem.iter().map(|(_, what)| what.clone());
+            problem
+                .chain(file.findings.iter().map(|finding| finding.to_string()))
+                .map(|line| (&file.name, line))
+        });
+        lines.map(|(name, line)| format!("{name}: {line}")).collect()
+    }
+}
+
 /// Checks a set. The manifest was checked when the set was opened.
 ///
 /// Files are checked on all threads of the current rayon pool, a few at a time. Nothing is written.
