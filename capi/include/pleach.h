@@ -238,7 +238,7 @@ typedef enum {
 } pleach_structure;
 
 /*
- An open file: one generation of it. Any thread may use it.
+ An open file or set: one generation of it. Any thread may use it.
  */
 typedef struct pleach_index pleach_index;
 
@@ -447,6 +447,10 @@ typedef struct {
    A `pleach_structure`.
    */
   uint32_t structure;
+  /*
+   Not 0: a set answers without files that cannot be opened, instead of failing. Not for files.
+   */
+  uint32_t partial;
 } pleach_open_options;
 
 /*
@@ -458,7 +462,7 @@ typedef struct {
    */
   uint64_t tuples;
   /*
-   Size of the file in bytes.
+   Size of the file, or of all files of a set, in bytes.
    */
   uint64_t file_bytes;
   /*
@@ -466,7 +470,7 @@ typedef struct {
    */
   uint64_t generation;
   /*
-   Identity of the content.
+   Identity of the content; of a set, that of the set.
    */
   uint8_t file_id[16];
   /*
@@ -751,8 +755,9 @@ pleach_status pleach_build(const char *const *inputs,
                            const pleach_build_options *options);
 
 /*
- Makes the next generation of the file `file` from a table of changes: columns `op` (`put`, `add`, `del`), key,
- value. The old generation is there until the new one is complete. Readers that call `pleach_next` see it.
+ Makes the next generation of the file, or of the set in the folder, `file` from a table of changes: columns `op`
+ (`put`, `add`, `del`), key, value. The old generation is there until the new one is complete. Readers that call
+ `pleach_next` see it.
 
  The caller guarantees:
  `file` and `changes` are texts; `options` is NULL or a structure with its size.
@@ -772,8 +777,8 @@ pleach_status pleach_compact(const char *const *files,
                              const pleach_build_options *options);
 
 /*
- Checks all checksums, the order, separators and padding of a file on so many threads (0 for all). It never writes. A
- damaged file is no error of this call: see `pleach_report_is_clean`.
+ Checks all checksums, the order, separators and padding of a file, or of each file of a set, on so many threads (0
+ for all). It never writes. A damaged file is no error of this call: see `pleach_report_is_clean`.
 
  The caller guarantees:
  `file` is a text; `report` is a place for the result, which `pleach_report_free` frees.
@@ -843,7 +848,7 @@ void pleach_contain_sigbus(void);
 const char *pleach_version(void);
 
 /*
- Opens a file. O(1), unless it is verified or copied. `options` may be NULL.
+ Opens a file, or the set in a folder. O(1), unless it is verified or copied. `options` may be NULL.
 
  The caller guarantees:
  `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which
@@ -860,7 +865,8 @@ pleach_status pleach_open(const char *path, const pleach_open_options *options, 
 void pleach_close(pleach_index *index);
 
 /*
- Opens the file that is now under this one's name: a later generation. `*next` is NULL if it is the same file.
+ Opens the file that is now under this one's name: a later generation. Of a set, it is the newest generation. `*next`
+ is NULL if it is the same.
 
  The caller guarantees:
  `index` is open; `next` is a place for the result, which `pleach_close` frees.
@@ -945,6 +951,95 @@ pleach_status pleach_relate_to_file(const char *operator_name,
                                     size_t inputs_count,
                                     const char *file,
                                     const pleach_build_options *options);
+
+/*
+ Opens a generation of the set in the folder `path`; 0 is the current one. `pleach_open` opens the current one, too.
+ O(files) of the manifest; files of the set are opened as they are asked. `options` may be NULL.
+
+ All functions that take an index take a set. Ranks count through the set, `pleach_next` opens the newest generation,
+ and a relational operator copies the set into memory. A file that is missing or damaged is an error that names it.
+
+ The caller guarantees:
+ `path` is a text; `options` is NULL or a structure with its size; `index` is a place for the result, which
+ `pleach_close` frees.
+ */
+pleach_status pleach_set_open(const char *path,
+                              uint64_t generation,
+                              const pleach_open_options *options,
+                              pleach_index **index);
+
+/*
+ Returns the number of files of a set; 0 for a file and for NULL.
+
+ The caller guarantees:
+ `index` is NULL or open.
+ */
+uint64_t pleach_set_files(const pleach_index *index);
+
+/*
+ Returns the number of files that the set answered without so far, which cannot be opened; 0 unless it was opened
+ with `partial`.
+
+ The caller guarantees:
+ `index` is NULL or open.
+ */
+uint64_t pleach_set_left_out(const pleach_index *index);
+
+/*
+ Describes such a file: its name, the number of its tuples, and why it cannot be opened. Numbers are those of now;
+ later look-ups may add files between. The texts live as long as the index.
+
+ The caller guarantees:
+ `index` is open; `name`, `tuples` and `reason` are NULL or places for the results.
+ */
+pleach_status pleach_set_left_out_file(const pleach_index *index,
+                                       uint64_t number,
+                                       const char **name,
+                                       uint64_t *tuples,
+                                       const char **reason);
+
+/*
+ Builds a set in the folder `folder` from tables, or its next generation if there is one: complete or not at all.
+ Files have `partition_tuples` tuples each (0 for those of the set, or 2^24); tuples with equal keys are always in one
+ file. See `pleach_build`. `pleach_rebuild` makes the next generation from changes.
+
+ The caller guarantees:
+ `inputs` has `inputs_count` texts; `folder` is a text; `options` is NULL or a structure with its size.
+ */
+pleach_status pleach_set_build(const char *const *inputs,
+                               size_t inputs_count,
+                               const char *folder,
+                               uint64_t partition_tuples,
+                               const pleach_build_options *options);
+
+/*
+ Builds a set from a stream of record batches: see `pleach_set_build`.
+
+ The caller guarantees:
+ `stream` is not released; the function takes it. `folder` is a text; `options` is NULL or a structure with its size.
+ */
+pleach_status pleach_set_build_arrow(struct ArrowArrayStream *stream,
+                                     const char *folder,
+                                     uint64_t partition_tuples,
+                                     const pleach_build_options *options);
+
+/*
+ Publishes an old generation of the set in `folder` anew: the one with this number, or the newest before the current
+ one for 0. `*published` becomes the number of the new generation; it may be NULL.
+
+ The caller guarantees:
+ `folder` is a text; `published` is NULL or a place for the result.
+ */
+pleach_status pleach_set_rollback(const char *folder, uint64_t generation, uint64_t *published);
+
+/*
+ Deletes old generations of the set in `folder` but the newest `keep`, and files that no kept generation names and
+ that are older than `grace_s` seconds. `*files` becomes the number of files that were deleted; it may be NULL.
+
+ The caller guarantees:
+ `folder` is a text; `files` is NULL or a place for the result.
+ */
+pleach_status pleach_set_sweep(const char *folder, uint64_t keep, uint64_t grace_s, uint64_t *files);
 
 /*
  Returns the status of this thread's last call.

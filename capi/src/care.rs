@@ -36,8 +36,8 @@ fn check_file(path: &Path, threads: usize) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Checks all checksums, the order, separators and padding of a file, or of each file of a set, on so many threads (0 for all). It never writes. A
-/// damaged file is no error of this call: see `pleach_report_is_clean`.
+/// Checks all checksums, the order, separators and padding of a file, or of each file of a set, on so many threads (0
+/// for all). It never writes. A damaged file is no error of this call: see `pleach_report_is_clean`.
 ///
 /// # Safety
 /// `file` is a text; `report` is a place for the result, which `pleach_report_free` frees.
