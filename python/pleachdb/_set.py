@@ -92,12 +92,12 @@ class Set(Index):
     @property
     def files(self) -> int:
         """The number of files."""
-        return self._open.files
+        return int(self._open.files)
 
     @property
     def open_files(self) -> int:
         """The number of files that are open now."""
-        return self._open.open_files
+        return int(self._open.open_files)
 
     @property
     def partial(self) -> bool:
@@ -169,7 +169,7 @@ def build_set(
     >>> built.files, len(pl.open("sizes"))
     (10, 1000)
     """
-    options = {
+    options: dict[str, Any] = {
         "key": columns(key),
         "value": columns(value),
         "partition_tuples": partition_tuples,
@@ -221,7 +221,7 @@ def rebuild_set(
     >>> done.touched_files, pl.open("parcels")[11]
     (1, 40)
     """
-    options = {
+    options: dict[str, Any] = {
         "key": columns(key),
         "value": columns(value),
         "op": op,
