@@ -275,10 +275,11 @@ def test_damaged_file(tmp_path):
     pl.build_set({"k": range(1000), "v": range(1000)}, tmp_path / "s", partition_tuples=100)
     name = sorted(glob.glob(f"{tmp_path}/s/files/*"), key=lambda path: pl.open(path).min())[3]
     os.chmod(name, 0o644)
+    middle = os.path.getsize(name) // 2
     with open(name, "r+b") as file:
-        file.seek(8192)
+        file.seek(middle)
         byte = file.read(1)
-        file.seek(8192)
+        file.seek(middle)
         file.write(bytes([byte[0] ^ 255]))
     base = os.path.basename(name)
     assert not pl.fsck(tmp_path / "s") and any(base in it for it in pl.fsck(tmp_path / "s").findings)
