@@ -11,8 +11,11 @@ use crate::pool::Pool;
 use crate::room::Room;
 use crate::table::{Table, any_key};
 use pleach::{Near, Value};
-use std::ops::Range;
 use std::sync::Arc;
+
+/// The ranks of a file, and the file unless the set answers without it.
+#[cfg(feature = "arrow")]
+type RanksAndFile = (std::ops::Range<u64>, Option<Table>);
 
 /// What a task answers for a file that is left out.
 fn left_out(ranks: &mut [u64]) -> Result<usize> {
@@ -33,7 +36,8 @@ impl Table {
 
     /// Returns the ranks of the file with a rank, and the file; `None` past the last tuple. There is no file if the
     /// set answers without it.
-    pub(crate) fn file_of_rank(&self, rank: u64) -> Result<Option<(Range<u64>, Option<Table>)>> {
+    #[cfg(feature = "arrow")]
+    pub(crate) fn file_of_rank(&self, rank: u64) -> Result<Option<RanksAndFile>> {
         let Some(files) = self.files() else { return Ok(None) };
         let Some(file) = files.home_of_rank(rank) else { return Ok(None) };
         let ranks = files.start(file)..files.start(file + 1);
