@@ -47,8 +47,10 @@ impl SetSource {
 fn send_all(set: &Set, to: &SyncSender<Result<Chunk>>) -> Result<()> {
     for file in 0..set.manifest().files() {
         // It is compared with the manifest when it is opened.
-        let Some(map) = set.file_or_none(file)? else { continue };
-        let tuples = Ordered::open(map.index().path())?;
+        if set.file_or_none(file)?.is_none() {
+            continue;
+        }
+        let tuples = Ordered::open(&set.store().fetch(&set.manifest().entry(file))?)?;
         let mut source = tuples.source(0..tuples.tuples())?;
         loop {
             let mut chunk = Chunk::default();

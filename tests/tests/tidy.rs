@@ -60,8 +60,10 @@ const EDGES: [(&str, &[&str]); 18] = [
             "pleach-gpu",
             "pleach-relation",
             "pleach-set",
+            "pleach-store",
         ],
     ),
+    ("pleach-store", &["pleach", "pleach-set"]),
     (
         "pleach-bench",
         &[
