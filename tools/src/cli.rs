@@ -39,6 +39,9 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: Global,
+    /// Options of URLs.
+    #[command(flatten)]
+    pub urls: Urls,
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -67,6 +70,27 @@ pub struct Global {
     /// Use colours in text for people
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
+    /// Options of URLs, which [`Cli`] has.
+    #[arg(skip)]
+    pub urls: Urls,
+}
+
+/// Options of every command for files and sets that are elsewhere.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of URLs")]
+pub struct Urls {
+    /// Folder where whole files are kept [default: $PLEACH_CACHE, else that of the user]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Most bytes of whole files to download, such as 10GiB [default: 1GiB]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse::size)]
+    pub max_download: Option<u64>,
+    /// Download whole files, instead of the blocks that each key needs
+    #[arg(long, global = true)]
+    pub whole: bool,
+    /// Say at the end how many requests were sent, and how many bytes
+    #[arg(long, global = true)]
+    pub stats: bool,
 }
 
 /// Part of a file that is checked before its contents are used.

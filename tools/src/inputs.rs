@@ -12,6 +12,7 @@ use crate::cli::{Global, Verify};
 use crate::errors::{self, build_failure, source_failure};
 use crate::failure::{self, Failure};
 use crate::message::Message;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::text::{counted, grouped, printable};
 use crate::request::{InputTypes, nulls_text};
@@ -145,8 +146,10 @@ impl<'a> Inputs<'a> {
         for input in &self.all {
             let index = match input.is_table {
                 true => None,
-                false if Set::is_set(input.path) => Some(self.of_set(input, verify, folder, options)?),
-                false => Some(search::open(input.path, self.global, verify)?),
+                false if place::is_set(input.path, self.global)? => {
+                    Some(self.of_set(input, verify, folder, options)?)
+                }
+                false => Some(search::open(&place::local(input.path, self.global)?, self.global, verify)?),
             };
             if let Some(index) = index.as_ref().filter(|_| known.is_none()) {
                 known = Some(Known::of(index, input.path)?);
@@ -369,7 +372,7 @@ fn is_told(tables: &Tables) -> bool {
 
 /// Returns true if a path is that of a table, or of several.
 fn is_table(path: &Path, tables: &Tables) -> bool {
-    if Set::is_set(path) {
+    if place::is_url(path) || Set::is_set(path) {
         return false;
     }
     if path.as_os_str() == "-" || path.is_dir() {

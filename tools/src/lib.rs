@@ -27,6 +27,7 @@ mod message;
 mod metrics;
 mod output;
 mod parse;
+mod place;
 mod progress;
 mod random;
 mod render;
@@ -78,6 +79,7 @@ pub fn run_with<C: CommandLine>(arguments: Vec<OsString>) -> u8 {
     memory::prepare();
     limits::raise();
     interrupt::install();
+    let arguments = place::without_secrets(arguments);
     failure::set_json(wants_json(&arguments));
     render::terminal::set_color(wanted_color(&arguments));
     let done = parse_arguments(&arguments).and_then(|line: C| {
@@ -113,6 +115,7 @@ pub fn execute(
     arguments: Vec<OsString>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), (&'static str, String)> {
+    let arguments = place::without_secrets(arguments);
     let run = || parse_arguments(&arguments).and_then(|line: Cli| line.execute());
     match interrupt::unless(is_stopped, run) {
         Ok(_) | Err(Failure::Done | Failure::ClosedPipe) => Ok(()),
@@ -171,17 +174,19 @@ impl CommandLine for Cli {
     }
 
     fn execute(&self) -> Result<ExitStatus, Failure> {
-        dispatch(self)
+        let global = Global { urls: self.urls.clone(), ..self.global.clone() };
+        let done = dispatch(&self.command, &global);
+        place::tell(&global)?;
+        done
     }
 }
 
-fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
-    let global = &cli.global;
-    if matches!(cli.command, Command::Advise(_) | Command::Demo(_) | Command::Tune(_)) {
+fn dispatch(command: &Command, global: &Global) -> Result<ExitStatus, Failure> {
+    if matches!(command, Command::Advise(_) | Command::Demo(_) | Command::Tune(_)) {
         // These commands use the thread pool themselves, not only through the libraries.
         pleach_builder::pool::ready();
     }
-    match &cli.command {
+    match command {
         Command::Build(args) => cmd::build::run(args, global),
         Command::Advise(args) => cmd::advise::run(args, global),
         Command::Get(args) => cmd::get::run(args, global),

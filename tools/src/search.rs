@@ -1,13 +1,14 @@
 //! What `get`, `range` and others do with a file before they search it.
 
-use crate::cli::{Global, Verify};
+use crate::cli::{Global, Urls, Verify};
 use crate::errors;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::place;
 use crate::render::json;
 use crate::render::text::counted;
 use crate::stdout;
 use pleach::{Index, Record, Structure};
-use pleach_set::{Folder, LeftOut, Set, SetError, Store};
+use pleach_set::{LeftOut, Set};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,11 +26,8 @@ pub fn open_by(
     structure: Structure,
 ) -> Result<Index, Failure> {
     pleach::contain_sigbus();
-    Index::options()
-        .verify(global.verify.unwrap_or(default).into())
-        .structure(structure)
-        .open(path)
-        .map_err(|error| errors::opening(&error))
+    let options = Index::options().verify(global.verify.unwrap_or(default).into()).structure(structure);
+    place::open_file(path, options, global)
 }
 
 /// A file or a set that is open for searches.
@@ -41,10 +39,19 @@ pub struct Opened {
 impl Opened {
     /// Opens a file, or the set in a folder.
     pub fn new(path: &Path, global: &Global, default: Verify) -> Result<Self, Failure> {
-        if !Set::is_set(path) {
+        if !place::is_set(path, global)? {
             return Ok(Self { index: Arc::new(open(path, global, default)?), set: None });
         }
-        let set = open_set(path, global, default)?;
+        Self::of_set(open_set(path, global, default)?)
+    }
+
+    /// Does the same for commands that read everything: files of URLs are downloaded whole.
+    pub fn whole(path: &Path, global: &Global, default: Verify) -> Result<Self, Failure> {
+        let urls = Urls { whole: true, ..global.urls.clone() };
+        Self::new(path, &Global { urls, ..global.clone() }, default)
+    }
+
+    fn of_set(set: Set) -> Result<Self, Failure> {
         let index = set.shape().map_err(|error| errors::set_failure(&error))?;
         Ok(Self { index, set: Some(Arc::new(set)) })
     }
@@ -86,11 +93,7 @@ impl Opened {
 pub fn open_set(path: &Path, global: &Global, default: Verify) -> Result<Set, Failure> {
     pleach::contain_sigbus();
     let files = Index::options().verify(global.verify.unwrap_or(default).into());
-    Set::options()
-        .files(files)
-        .partial(global.partial)
-        .open(path)
-        .map_err(|error| errors::set_failure(&error))
+    place::open_set(path, Set::options().files(files).partial(global.partial), global)
 }
 
 /// Says which files of a set a command did without. If there are any, its answers are not whole, and its status is
@@ -117,15 +120,6 @@ pub fn without(files: &[LeftOut], status: ExitStatus, global: &Global) -> Result
         stdout::print_json(document)?;
     }
     Ok(ExitStatus::Damage)
-}
-
-/// Returns the store of the set in a folder, which is there.
-pub fn store(path: &Path) -> Result<Arc<dyn Store>, Failure> {
-    if Folder::is_set(path) {
-        return Ok(Arc::new(Folder::new(path)));
-    }
-    let place = path.display().to_string();
-    Err(errors::set_failure(&SetError::NoSet { place }))
 }
 
 /// Returns the record type of the values of a file, if they are records.

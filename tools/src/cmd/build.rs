@@ -7,8 +7,10 @@ use super::advise;
 use crate::cli::{BuildArgs, Global, TableArgs};
 use crate::errors::{build_failure, source_failure};
 use crate::failure::{self, ExitStatus, Failure};
+use crate::message::Message;
 use crate::metrics::{Metrics, Run};
 use crate::output;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex, printable};
@@ -23,6 +25,7 @@ use pleach_input::NullCounts;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if args.dry_run {
@@ -33,14 +36,37 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let args = &BuildArgs { table: TableArgs { inputs, ..args.table.clone() }, ..args.clone() };
     tables::check(args)?;
     let inputs = output::inputs(args.table.inputs.iter().map(PathBuf::as_path));
-    output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
+    let sent = if place::is_url(&args.output) { Some(Sent::new(args)?) } else { None };
+    let target = sent.as_ref().map_or(&args.output, |sent| &sent.file);
+    output::check(target, &Rules::index(inputs.clone(), args.force))?;
     let files = inputs.iter().filter(|input| input.is_file()).cloned().collect();
     let run = Run { command: "build", file: &args.output, inputs: files, metrics: args.metrics.as_deref() };
-    run.measure(|metrics| measured(args, inputs, global, metrics))
+    run.measure(|metrics| measured(args, target, inputs, global, metrics))
+}
+
+/// A file that is built here, and sent to a URL.
+struct Sent {
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+impl Sent {
+    fn new(args: &BuildArgs) -> Result<Self, Failure> {
+        if args.keep.is_some() {
+            let message =
+                Message::new("generations of one file are kept beside it, on this machine").at("--keep");
+            return Err(Failure::usage(message.advise("leave it out, or build a set")));
+        }
+        let temp = args.temp.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("pleach-build-").tempdir_in(&temp);
+        let folder = folder.map_err(|error| Failure::io("cannot write to folder", &temp, &error))?;
+        Ok(Self { file: folder.path().join("file.pleach"), _folder: folder })
+    }
 }
 
 fn measured(
     args: &BuildArgs,
+    target: &Path,
     inputs: Vec<PathBuf>,
     global: &Global,
     metrics: &Metrics,
@@ -51,10 +77,13 @@ fn measured(
     let mut source = tables::open(&args.table, global, &counts, &Origin::Inputs)
         .map_err(|error| progress.failed(source_failure(&error)))?;
     let options = BuildOptions { inputs, ..tables::build_options(args) };
-    let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
+    let summary = pleach_builder::build(&mut *source, target, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     let schema = source.schema().published();
     drop(progress);
+    if target != args.output {
+        place::upload(target, &args.output, args.force, global)?;
+    }
     let took = started.elapsed();
     metrics.tell(|told| {
         told.tuples = Some(summary.tuples);

@@ -35,7 +35,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         output::check(&args.output, &rules)?;
     }
     // A table outlives its file: no damaged data may get into it.
-    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let opened = Opened::whole(&args.file, global, Verify::Touched)?;
     let (index, tuples) = (opened.index(), opened.len());
     let mut meta = index.meta().map_err(errors::reading(&args.file))?;
     let progress = Progress::new(global);

@@ -8,13 +8,13 @@ use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::message::Message;
 use crate::metrics::{Checked, Metrics, Run};
 use crate::output;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, shown};
 use crate::stdout;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
-use pleach_set::Set;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, File, Metadata};
@@ -35,9 +35,10 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Checks one file.
 fn check(path: &Path, args: &FsckArgs, global: &Global, metrics: &Metrics) -> Result<ExitStatus, Failure> {
-    if Set::is_set(path) {
+    if place::is_set(path, global)? {
         return super::set::check(path, args, global);
     }
+    let path = &*place::local(path, global)?;
     if let Some(out) = &args.salvage
         && salvage::is_same(path, out)
     {

@@ -3,20 +3,21 @@
 use crate::cli::{GenerationsArgs, Global};
 use crate::errors::build_failure;
 use crate::failure::{ExitStatus, Failure};
+use crate::place;
 use crate::render::json;
 use crate::render::table::{Side, table};
 use crate::render::text::{grouped, hex, shown};
 use crate::stdout;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pleach_builder::rebuild::{Generation, State, generations};
-use pleach_set::Set;
 use serde_json::{Map, Value};
 use std::path::Path;
 
 pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    if Set::is_set(&args.file) {
+    if place::is_set(&args.file, global)? {
         return super::set::list(args, global);
     }
+    place::only_here(&args.file)?;
     let found = generations(&args.file).map_err(|error| build_failure(&error))?;
     if global.json {
         let mut document = json::document("generations");

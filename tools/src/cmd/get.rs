@@ -15,12 +15,12 @@ use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::parse::{Device, FromText};
+use crate::place;
 use crate::render::text::{Text, counted, put_meant, put_meant_json, shown};
 use crate::search::{self, Opened};
 use crate::stdout::{self, Output};
 use pleach::{Choice, Costs, Datum, Index, Key, Near, Request, Strategy, Structure, Typed, Value};
 use pleach_format::logical::Form;
-use pleach_set::Set;
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 
@@ -44,7 +44,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         // Refused before the file is read.
         device::algorithm(structure)?;
     }
-    if Set::is_set(&args.file) {
+    if place::is_set(&args.file, global)? {
         return run_set(args, global, verify);
     }
     let index = search::open_by(&args.file, global, verify, structure)?;

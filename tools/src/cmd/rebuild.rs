@@ -8,6 +8,7 @@ use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
 use crate::metrics::{Metrics, Run};
 use crate::output;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
@@ -17,16 +18,16 @@ use crate::tables::input_format;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::Schema;
 use pleach_input::{FORMATS, NullCounts, alternatives};
-use pleach_set::Set;
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
-    if Set::is_set(&args.file) {
+    if place::is_set(&args.file, global)? {
         return super::set::rebuild(args, global);
     }
+    place::only_here(&args.file)?;
     let inputs = output::inputs([args.apply.as_path()]);
     let run = Run { command: "rebuild", file: &args.file, inputs, metrics: args.metrics.as_deref() };
     run.measure(|metrics| measured(args, global, metrics))

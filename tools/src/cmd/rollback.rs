@@ -4,18 +4,19 @@ use super::build::kept_text;
 use crate::cli::{Global, RollbackArgs};
 use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdout;
 use pleach_builder::rebuild::{RollbackOptions, rollback};
-use pleach_set::Set;
 use std::time::Instant;
 
 pub fn run(args: &RollbackArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    if Set::is_set(&args.file) {
+    if place::is_set(&args.file, global)? {
         return super::set::rollback(args, global);
     }
+    place::only_here(&args.file)?;
     let started = Instant::now();
     let progress = Progress::new(global);
     let options = RollbackOptions { keep: args.keep, force: args.force };

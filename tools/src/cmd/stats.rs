@@ -63,7 +63,7 @@ struct Keys {
 }
 
 pub fn run(args: &StatsArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let opened = Opened::new(&args.file, global, Verify::Touched)?;
+    let opened = Opened::whole(&args.file, global, Verify::Touched)?;
     let index = opened.index();
     let record = search::record(index, &args.file)?;
     let meant = Meant::of_file(index, &args.file, global)?;

@@ -24,6 +24,7 @@ use crate::found::{Found, Verdict, read_at_most};
 use crate::meant::Meant;
 use crate::message::Message;
 use crate::output;
+use crate::place;
 use crate::progress::Progress;
 use crate::stdout;
 use pleach::{FsckOptions, Structure};
@@ -34,7 +35,6 @@ use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
 use pleach_format::{FormatError, Header};
-use pleach_set::Set;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -65,9 +65,10 @@ pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Shows one file.
 fn show(path: &Path, args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    if Set::is_set(path) {
+    if place::is_set(path, global)? {
         return crate::cmd::set::show(path, global);
     }
+    let path = &*place::local(path, global)?;
     let mut found = Found::read(path)?;
     match (args.page, args.line, args.mapping) {
         (Some(page), _, _) => match args.structure.unwrap_or_else(|| shapes::usual(found.header.as_ref())) {

@@ -6,6 +6,7 @@ use crate::cli::{Global, TableArgs};
 use crate::errors::{set_failure, source_failure};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
@@ -14,7 +15,7 @@ use crate::stdout;
 use crate::tables::{self, Origin};
 use pleach_builder::BuildOptions;
 use pleach_input::NullCounts;
-use pleach_set::{Committer, Folder, Manifest, Partition, Store, WriteReport, Writer, Written, discard};
+use pleach_set::{Committer, Manifest, Partition, Store, WriteReport, Writer, Written, discard};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -112,7 +113,7 @@ fn run(args: &SetBuildArgs, global: &Global) -> Result<Run, Failure> {
         return Err(Failure::usage(message.advise("name another folder")));
     }
     let is_new = !args.output.exists();
-    let store: Arc<dyn Store> = Arc::new(Folder::create(&args.output).map_err(|error| set_failure(&error))?);
+    let store = place::new_store(&args.output, global)?;
     let written = written(args, &of_file, global, &store);
     if written.is_err() && is_new {
         // Only folders without anything in them are removed.

@@ -6,13 +6,13 @@ use crate::cli::Global;
 use crate::cli::set::CommitArgs;
 use crate::errors::set_failure;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::place;
 use crate::render::json;
 use crate::stdout;
-use pleach_set::{Committer, Folder};
+use pleach_set::Committer;
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Maximum bytes of a list of entries.
 const ENTRIES_BYTES_MAX: u64 = 1 << 30;
@@ -22,8 +22,8 @@ pub fn run(args: &CommitArgs, global: &Global) -> Result<ExitStatus, Failure> {
     for path in &args.entries {
         all.extend(entries::parse(&read(path)?, &path.display().to_string())?);
     }
+    let store = place::new_store(&args.dir, global)?;
     let publish = || {
-        let store = Arc::new(Folder::create(&args.dir)?);
         let mut committer = Committer::begin(store)?.grace(args.grace);
         if !args.replace {
             committer.keep(|_, _| true)?;

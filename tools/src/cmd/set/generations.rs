@@ -5,16 +5,16 @@ use crate::cli::{GenerationsArgs, Global, RollbackArgs};
 use crate::errors::set_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
+use crate::place;
 use crate::render::json;
 use crate::render::table::{Side, table};
 use crate::render::text::grouped;
-use crate::search;
 use crate::stdout;
 use pleach_set::{Generation, generations, rollback_set};
 use serde_json::{Value, json};
 
 pub fn list(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let store = search::store(&args.file)?;
+    let store = place::store(&args.file, global)?;
     let all = generations(&*store).map_err(|error| set_failure(&error))?;
     if global.json {
         let mut document = json::document("set-generations");
@@ -90,7 +90,7 @@ pub fn rollback(args: &RollbackArgs, global: &Global) -> Result<ExitStatus, Fail
             message.advise("leave it out; `pleach set sweep` deletes old generations"),
         ));
     }
-    let store = search::store(&args.file)?;
+    let store = place::store(&args.file, global)?;
     let manifest = rollback_set(store, args.generation).map_err(|error| set_failure(&error))?;
     if global.json {
         let mut document = json::document("set-rollback");

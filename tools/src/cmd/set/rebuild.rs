@@ -6,11 +6,11 @@ use crate::cli::{Global, Method, RebuildArgs};
 use crate::errors::set_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::message::Message;
+use crate::place;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::grouped;
 use crate::request::nulls_text;
-use crate::search;
 use crate::stdout;
 use pleach_builder::source::Schema;
 use pleach_input::NullCounts;
@@ -38,7 +38,7 @@ pub fn rebuild(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failur
         ..default
     };
     let counts = NullCounts::default();
-    let store = search::store(&args.file)?;
+    let store = place::store(&args.file, global)?;
     let open = Box::new(|schema: &Schema| changes::open(args, schema, global, &counts));
     let done = rebuild_set(store, open, &options, &progress)
         .map_err(|error| progress.failed(set_failure(&error)))?;

@@ -4,15 +4,15 @@ use crate::cli::Global;
 use crate::cli::set::SweepArgs;
 use crate::errors::set_failure;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::place;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
-use crate::search;
 use crate::stdout;
 use pleach_set::{Object, SweepOptions, sweep};
 use serde_json::{Value, json};
 
 pub fn run(args: &SweepArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let store = search::store(&args.dir)?;
+    let store = place::store(&args.dir, global)?;
     let options = SweepOptions { grace: args.grace, keep: args.keep, dry_run: args.dry_run };
     let swept = sweep(&*store, &options).map_err(|error| set_failure(&error))?;
     if global.json {
