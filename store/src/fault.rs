@@ -110,19 +110,20 @@ pub(crate) fn failed(
 
 fn said(error: &Error, kind: Kind, secrets: &Secrets) -> io::Error {
     let says = || answer(error).unwrap_or_else(|| secrets.hide(&innermost(error).to_string()));
+    let is_denied =
+        || status(error).is_some_and(|status| status.starts_with("401") || status.starts_with("403"));
     match error {
         Error::NotFound { .. } => io::Error::new(io::ErrorKind::NotFound, "there is no such object"),
         Error::AlreadyExists { .. } => {
             io::Error::new(io::ErrorKind::AlreadyExists, "there is an object of this name")
         }
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            let text = format!("{}: {}", says(), advice(kind));
-            io::Error::new(io::ErrorKind::PermissionDenied, text)
-        }
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => denied(&says(), kind),
         Error::NotImplemented { .. } | Error::NotSupported { .. } => {
             let text = format!("the store cannot do that: {}", says());
             io::Error::new(io::ErrorKind::Unsupported, text)
         }
+        // Lists are refused by an error of no kind.
+        _ if is_denied() => denied(&says(), kind),
         _ => match find::<HttpError>(error).map(HttpError::kind) {
             Some(HttpErrorKind::Timeout) => {
                 io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time")
@@ -138,6 +139,10 @@ fn said(error: &Error, kind: Kind, secrets: &Secrets) -> io::Error {
     }
 }
 
+fn denied(says: &str, kind: Kind) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{says}: {}", advice(kind)))
+}
+
 /// Returns what to do when credentials are missing or not enough.
 pub(crate) fn advice(kind: Kind) -> &'static str {
     match kind {
@@ -150,19 +155,28 @@ pub(crate) fn advice(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the status and the code of the answer of a server, but not its text, which may repeat what was sent.
-fn answer(error: &Error) -> Option<String> {
+/// Returns the status of the answer of a server, and its text.
+fn parts(error: &Error) -> Option<(String, String)> {
     const STATUS: &str = "status code: ";
     let text = error.to_string();
     let status = &text[text.find(STATUS)? + STATUS.len()..];
     let (status, body) = status.split_once(':').unwrap_or((status, ""));
     let is_status = status.len() <= 60 && status.starts_with(|digit: char| digit.is_ascii_digit());
+    is_status.then(|| (status.to_owned(), body.to_owned()))
+}
+
+fn status(error: &Error) -> Option<String> {
+    parts(error).map(|(status, _)| status)
+}
+
+/// Returns the status and the code of the answer of a server, but not its text, which may repeat what was sent.
+fn answer(error: &Error) -> Option<String> {
+    let (status, body) = parts(error)?;
     let code = ["<Code>", "\"reason\": \"", "\"reason\":\""].iter().find_map(|mark| {
         let rest = &body[body.find(mark)? + mark.len()..];
         let code = &rest[..rest.find(['<', '"'])?];
         (code.len() <= 60 && code.chars().all(|letter| letter.is_ascii_alphanumeric())).then_some(code)
     });
-    let status = is_status.then_some(status)?;
     Some(match code {
         Some(code) => format!("the server answers {status} ({code})"),
         None => format!("the server answers {status}"),

@@ -124,12 +124,14 @@ fn files_that_are_not_there_are_one_error() {
 fn files_are_sent_and_not_overwritten() {
     let server = Server::s3();
     let local = server.path("local");
+    // The time of a large body depends on the machine.
+    let options = || server.options().tries(2, std::time::Duration::from_secs(60));
     // One request; several parts; and both again.
     for (name, length) in [("small", 100_000), ("large", 40 << 20)] {
         let (first, second) = (bytes(length), bytes(length + 1));
         let send = |bytes: &[u8], force| {
             fs::write(&local, bytes).expect("a file");
-            upload_file(&local, remote(&format!("s3://{BUCKET}/x/{name}")), force, server.options())
+            upload_file(&local, remote(&format!("s3://{BUCKET}/x/{name}")), force, options())
         };
         let there = server.path(BUCKET).join("x").join(name);
         send(&first, false).expect("a new file");
