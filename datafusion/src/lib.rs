@@ -1,0 +1,36 @@
+//! Pleach files and sets as tables of DataFusion.
+//!
+//! DataFusion plans and runs queries; a Pleach file answers what it alone can: single keys and lists of keys, ranges
+//! in order, exact counts. [`PleachTable`] is a file or a set as a table, and [`PleachScanExec`] the plan node that
+//! reads it.
+//!
+//! ```text
+//! source.rs      what is read: a file, or one generation of a set
+//! schema.rs      its columns: names and Arrow types
+//! keys.rs        sets of keys                           literal.rs     literals of queries as keys
+//! filter.rs      conditions of queries as sets of keys  pieces.rs      how a scan is divided
+//! scan.rs        the plan node                          stream.rs      the rows of a partition
+//! statistics.rs  exact numbers for the planner          table.rs       the table
+//! ```
+
+pub mod error;
+mod filter;
+mod keys;
+mod literal;
+mod pieces;
+mod scan;
+mod schema;
+mod source;
+mod statistics;
+mod stream;
+mod table;
+
+pub use error::Error;
+pub use filter::{Condition, Conditions};
+pub use keys::{KeyRange, KeySet, after};
+pub use literal::{Comparison, Literals};
+pub use pieces::{Division, Piece, Pieces, divide};
+pub use scan::{PleachScanExec, ScanDescription};
+pub use schema::Columns;
+pub use source::{OpenFile, Source};
+pub use table::PleachTable;

@@ -1,0 +1,153 @@
+//! The join as a stream: each batch of the probe is cut into steps, and a step gives one batch or more.
+
+use super::files::Opened;
+use super::step::{Shared, Step};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, TryStreamExt, stream};
+use std::sync::Arc;
+
+/// Bytes that a step takes for each row of the probe, beside its columns: ranks, counts and numbers, each of them
+/// twice while they are found.
+const STEP_ROW_BYTES: usize = 64;
+
+/// What a stream counts.
+#[derive(Clone, Debug)]
+pub(super) struct Metrics {
+    baseline: BaselineMetrics,
+    keys: Count,
+    matched: Count,
+    files_opened: Count,
+    look_up_time: Time,
+    gather_time: Time,
+}
+
+impl Metrics {
+    pub(super) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        Self {
+            baseline: BaselineMetrics::new(set, partition),
+            keys: MetricBuilder::new(set).counter("keys", partition),
+            matched: MetricBuilder::new(set).counter("matched", partition),
+            files_opened: MetricBuilder::new(set).counter("files_opened", partition),
+            look_up_time: MetricBuilder::new(set).subset_time("look_up_time", partition),
+            gather_time: MetricBuilder::new(set).subset_time("gather_time", partition),
+        }
+    }
+}
+
+/// The state of a stream.
+struct State {
+    shared: Arc<Shared>,
+    probe: SendableRecordBatchStream,
+    /// Rows that are not in a step yet.
+    waiting: Option<RecordBatch>,
+    step: Option<Step>,
+    opened: Opened,
+    /// Rows that may still be returned; `None` for all.
+    left: Option<usize>,
+    memory: MemoryReservation,
+    metrics: Metrics,
+}
+
+/// Makes the stream of one partition.
+pub(super) fn joined(
+    shared: Arc<Shared>,
+    probe: SendableRecordBatchStream,
+    fetch: Option<usize>,
+    memory: MemoryReservation,
+    metrics: Metrics,
+) -> SendableRecordBatchStream {
+    let schema = Arc::clone(&shared.schema);
+    let opened = Opened::default();
+    let state = State { shared, probe, waiting: None, step: None, opened, left: fetch, memory, metrics };
+    let batches = stream::try_unfold(state, |mut state| async move {
+        let batch = state.next().await?;
+        Ok::<_, DataFusionError>(batch.map(|batch| (batch, state)))
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches.into_stream()))
+}
+
+impl State {
+    /// Returns the next batch that has rows.
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left != Some(0) {
+            if let Some(batch) = self.next_of_step()? {
+                if batch.num_rows() > 0 {
+                    return Ok(Some(self.limited(batch)));
+                }
+                continue;
+            }
+            if !self.begin().await? {
+                break;
+            }
+        }
+        (self.waiting, self.step) = (None, None);
+        self.memory.free();
+        self.metrics.baseline.done();
+        Ok(None)
+    }
+
+    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+        let rows = self.left.map_or(batch.num_rows(), |left| left.min(batch.num_rows()));
+        if let Some(left) = &mut self.left {
+            *left -= rows;
+        }
+        self.metrics.baseline.output_rows().add(rows);
+        if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
+    }
+
+    fn next_of_step(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(step) = &mut self.step else { return Ok(None) };
+        let (_all, _own) = (self.metrics.baseline.elapsed_compute().timer(), self.metrics.gather_time.timer());
+        let batch = step.next(&self.shared, &self.opened)?;
+        if batch.is_none() {
+            self.step = None;
+        }
+        Ok(batch)
+    }
+
+    /// Begins the next step; returns false if the probe has ended.
+    async fn begin(&mut self) -> Result<bool> {
+        let Some(rows) = self.rows().await? else { return Ok(false) };
+        let shared = Arc::clone(&self.shared);
+        let timer = self.metrics.baseline.elapsed_compute().timer();
+        let own = self.metrics.look_up_time.timer();
+        let sought = shared.seek(&rows)?;
+        let missing = self.opened.missing(&sought.files());
+        drop((own, timer));
+        if !missing.is_empty() {
+            self.metrics.files_opened.add(missing.len());
+            let files = shared.files.clone();
+            // Opening may wait for a disk or a network, which no thread of the engine should do.
+            let opening = SpawnedTask::spawn_blocking(move || files.open(missing));
+            self.opened.add(opening.join().await.map_err(|error| DataFusionError::External(Box::new(error)))??);
+        }
+        let _all = self.metrics.baseline.elapsed_compute().timer();
+        let _own = self.metrics.look_up_time.timer();
+        self.metrics.keys.add(rows.num_rows());
+        let step = Step::new(&shared, &self.opened, rows, &sought)?;
+        self.metrics.matched.add(step.hits());
+        self.step = Some(step);
+        Ok(true)
+    }
+
+    /// Returns the rows of a step.
+    async fn rows(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(waiting) = self.waiting.take().filter(|waiting| waiting.num_rows() > 0) {
+                let rows = waiting.num_rows().min(self.shared.batch_rows);
+                self.waiting = Some(waiting.slice(rows, waiting.num_rows() - rows));
+                return Ok(Some(waiting.slice(0, rows)));
+            }
+            let Some(batch) = self.probe.next().await.transpose()? else { return Ok(None) };
+            let rows = batch.num_rows().min(self.shared.batch_rows);
+            self.memory.try_resize(batch.get_array_memory_size() + rows * STEP_ROW_BYTES)?;
+            self.waiting = Some(batch);
+        }
+    }
+}
