@@ -1,6 +1,7 @@
 //! Errors: those of files and sets, as the engine carries them.
 
 use datafusion::error::DataFusionError;
+use pleach::ErrorKind;
 use pleach_batch::BatchError;
 use pleach_set::SetError;
 use std::fmt;
@@ -20,6 +21,23 @@ pub enum Error {
     Batch(BatchError),
     /// What was asked for is not possible.
     Usage(String),
+}
+
+impl Error {
+    /// Returns the kind, by the names that `pleach` has for errors of files.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File(error) => error.kind(),
+            Self::Set(error) => error.kind(),
+            Self::Batch(BatchError::Pleach(error)) => error.kind(),
+            Self::Batch(BatchError::Damaged { .. }) => ErrorKind::Damaged,
+            Self::Batch(BatchError::Keys { .. } | BatchError::Values { .. }) => ErrorKind::TypesDiffer,
+            Self::Batch(BatchError::Memory { .. }) => ErrorKind::OutOfMemory,
+            Self::Batch(_) => ErrorKind::Failed,
+            Self::Usage(_) => ErrorKind::Usage,
+        }
+    }
 }
 
 impl fmt::Display for Error {

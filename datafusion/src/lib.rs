@@ -11,12 +11,17 @@
 //! filter.rs      conditions of queries as sets of keys  pieces.rs      how a scan is divided
 //! scan.rs        the plan node                          stream.rs      the rows of a partition
 //! statistics.rs  exact numbers for the planner          table.rs       the table
+//! factory.rs     CREATE EXTERNAL TABLE, sessions        copy.rs        COPY ... TO: files and sets of queries
+//! lookup/        joins by look-ups instead of scans
 //! ```
 
+mod copy;
 pub mod error;
+mod factory;
 mod filter;
 mod keys;
 mod literal;
+pub mod lookup;
 mod pieces;
 mod scan;
 mod schema;
@@ -25,10 +30,13 @@ mod statistics;
 mod stream;
 mod table;
 
+pub use copy::{CopyOptions, PleachFormatFactory, bytes_of};
 pub use error::Error;
+pub use factory::{FORMAT, PathTables, PleachTableFactory, register, session, with_paths};
 pub use filter::{Condition, Conditions};
 pub use keys::{KeyRange, KeySet, after};
 pub use literal::{Comparison, Literals};
+pub use lookup::{LookupJoinExec, LookupJoinRule};
 pub use pieces::{Division, Piece, Pieces, divide};
 pub use scan::{PleachScanExec, ScanDescription};
 pub use schema::Columns;

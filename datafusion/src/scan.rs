@@ -462,7 +462,9 @@ impl ExecutionPlan for PleachScanExec {
         let mut answers = Vec::new();
         for filter in filters {
             if DynamicFilterTracking::classify(&filter).contains_dynamic_filter() {
-                if collect_columns(&filter).iter().any(|own| own.index() == column) {
+                // Nor may they take part if a filter came after the limit.
+                let is_of_key = collect_columns(&filter).iter().any(|own| own.index() == column);
+                if is_of_key && self.fetch.is_none() {
                     dynamic.push(filter);
                 }
                 answers.push(PushedDown::No);

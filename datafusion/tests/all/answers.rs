@@ -1,0 +1,138 @@
+//! Answers are those of rows in memory, whatever the types of keys, the partitions and the size of batches.
+
+use crate::kit::{self, Rows};
+use datafusion::prelude::SessionContext;
+
+/// Queries whose rows have one order, or are sorted before they are compared.
+fn queries(case: &Rows) -> Vec<String> {
+    let [low, middle, high] = &case.keys;
+    let [no, far] = &case.others;
+    let conditions = [
+        "true".to_owned(),
+        format!("k = {middle}"),
+        format!("{middle} = k"),
+        format!("k = {no}"),
+        format!("k = {far}"),
+        format!("k <> {middle}"),
+        format!("k < {middle}"),
+        format!("k <= {middle}"),
+        format!("k > {middle}"),
+        format!("k >= {middle}"),
+        format!("{middle} > k"),
+        format!("k > {no}"),
+        format!("k >= {far}"),
+        format!("k < {far}"),
+        format!("k BETWEEN {low} AND {high}"),
+        format!("k NOT BETWEEN {low} AND {high}"),
+        format!("k > {high} AND k < {low}"),
+        format!("k IN ({low}, {no}, {middle}, {far}, {middle})"),
+        format!("k NOT IN ({low}, {no}, {middle})"),
+        format!("k < {low} OR k > {high}"),
+        format!("k = {low} OR k = {high} OR k BETWEEN {no} AND {high}"),
+        format!("NOT (k < {middle})"),
+        format!("NOT (k = {low} OR k > {middle})"),
+        format!("k > {low} AND n % 2 = 0"),
+        format!("k = {low} OR n = -300"),
+        format!("k IN ({low}, {middle}) AND s LIKE 'row %1'"),
+        "k IS NULL".to_owned(),
+        "k IS NOT NULL".to_owned(),
+        "k = NULL".to_owned(),
+    ];
+    let mut queries = Vec::new();
+    for condition in conditions {
+        queries.push(format!("SELECT * FROM T WHERE {condition}"));
+        queries.push(format!("SELECT count(*), min(k), max(k), count(DISTINCT k), sum(n) FROM T WHERE {condition}"));
+        queries.push(format!("SELECT count(*) FROM T WHERE {condition}"));
+        queries.push(format!("SELECT s, k FROM T WHERE {condition}"));
+        queries.push(format!("SELECT n FROM T WHERE {condition}"));
+        queries.push(format!("SELECT 1 FROM T WHERE {condition}"));
+    }
+    queries.extend([
+        "SELECT count(*) FROM T".to_owned(),
+        "SELECT k, count(*), sum(n) FROM T GROUP BY k".to_owned(),
+        "SELECT k, count(*) FROM T GROUP BY k HAVING count(*) > 1".to_owned(),
+        "SELECT count(*) FROM (SELECT * FROM T LIMIT 17)".to_owned(),
+        format!("SELECT count(*) FROM (SELECT * FROM T WHERE k > {middle} LIMIT 5)"),
+        "SELECT * FROM T LIMIT 0".to_owned(),
+        "SELECT DISTINCT k FROM T".to_owned(),
+        format!("SELECT a.k, a.n, b.n FROM T a JOIN T b ON a.k = b.k WHERE a.k < {low}"),
+        format!("SELECT a.k, a.n FROM T a WHERE a.k IN (SELECT k FROM T WHERE n < 0 AND k <> {middle})"),
+        format!("SELECT a.k, a.n FROM T a WHERE a.k NOT IN (SELECT k FROM T WHERE k > {low})"),
+        format!("SELECT a.k, b.n FROM T a LEFT JOIN (SELECT * FROM T WHERE k > {high}) b ON a.k = b.k"),
+        format!("SELECT k FROM T WHERE k < {low} UNION ALL SELECT k FROM T WHERE k > {high}"),
+    ]);
+    queries
+}
+
+/// Queries whose rows come in the order that they ask for; ties have no other columns.
+fn ordered(case: &Rows) -> Vec<String> {
+    let [low, middle, _] = &case.keys;
+    vec![
+        "SELECT k FROM T ORDER BY k".to_owned(),
+        "SELECT k FROM T ORDER BY k DESC".to_owned(),
+        "SELECT k FROM T ORDER BY k LIMIT 10".to_owned(),
+        "SELECT k FROM T ORDER BY k DESC LIMIT 10".to_owned(),
+        "SELECT k FROM T ORDER BY k LIMIT 10 OFFSET 1234".to_owned(),
+        "SELECT k, n FROM T ORDER BY k, n LIMIT 100".to_owned(),
+        format!("SELECT k FROM T WHERE k > {low} ORDER BY k LIMIT 20"),
+        format!("SELECT k, n FROM T WHERE k <= {middle} ORDER BY k DESC, n LIMIT 20"),
+        "SELECT k, row_number() OVER (ORDER BY k, n) FROM T ORDER BY k, n".to_owned(),
+        format!(
+            "SELECT a.k, b.n FROM (SELECT k FROM T ORDER BY k LIMIT 30) a JOIN T b ON a.k = b.k WHERE b.k >= {low} \
+             ORDER BY a.k, b.n"
+        ),
+    ]
+}
+
+async fn compare(session: &SessionContext, case: &Rows, kind: &str) {
+    for query in queries(case) {
+        let [own, expected] = ["pleach", "rows"].map(|table| query.replace(" T", &format!(" {table}")));
+        let mut found = kit::rows(session, &own).await.unwrap_or_else(|error| panic!("{kind} {own}: {error}"));
+        let mut expected = kit::rows(session, &expected).await.expect("the oracle answers");
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{} {kind}: {query}", case.name);
+    }
+    for query in ordered(case) {
+        let [own, expected] = ["pleach", "rows"].map(|table| query.replace(" T", &format!(" {table}")));
+        let found = kit::rows(session, &own).await.unwrap_or_else(|error| panic!("{kind} {own}: {error}"));
+        let expected = kit::rows(session, &expected).await.expect("the oracle answers");
+        assert_eq!(found, expected, "{} {kind}: {query}", case.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_those_of_rows_in_memory() {
+    for case in kit::cases() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (file, set) = (folder.path().join("t.pleach"), folder.path().join("set"));
+        kit::build_file(&file, &case.batch, case.is_unique);
+        kit::build_set(&set, &case.batch, case.is_unique, 250);
+        for (kind, path) in [("file", &file), ("set", &set)] {
+            for (partitions, batch_rows) in [(1, 8192), (3, 100)] {
+                let session = kit::session(partitions, batch_rows);
+                kit::register(&session, "pleach", path);
+                kit::register_rows(&session, "rows", &case.batch);
+                compare(&session, &case, &format!("{kind} in {partitions}")).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_table_without_rows_answers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let case = &kit::cases()[0];
+    let none = case.batch.slice(0, 0);
+    let (file, set) = (folder.path().join("t.pleach"), folder.path().join("set"));
+    kit::build_file(&file, &none, false);
+    kit::build_set(&set, &none, false, 10);
+    for path in [&file, &set] {
+        let session = kit::session(2, 100);
+        kit::register(&session, "t", path);
+        let rows = kit::rows(&session, "SELECT count(*), min(k), sum(n) FROM t").await.expect("it answers");
+        assert_eq!(rows, ["0|null|null"]);
+        let rows = kit::rows(&session, "SELECT * FROM t WHERE k > 5 ORDER BY k").await.expect("it answers");
+        assert_eq!(rows, [""; 0]);
+    }
+}
