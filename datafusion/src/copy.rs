@@ -90,7 +90,9 @@ impl CopyOptions {
             match name {
                 "key" => own.key = Some(value.clone()),
                 "value" => own.value = Some(value.clone()),
-                "unique" => own.unique = unique(value).ok_or_else(|| refused("error, first, last, sum or no"))?,
+                "unique" => {
+                    own.unique = unique(value).ok_or_else(|| refused("error, first, last, sum or no"))?
+                }
                 "memory" => {
                     let bytes = bytes_of(value).ok_or_else(|| refused("bytes, such as 512MiB or 4GB"))?;
                     own.memory_bytes = Some(bytes);
@@ -181,7 +183,9 @@ impl FileFormat for PleachFormat {
         _: &Arc<dyn ObjectStore>,
         _: &[ObjectMeta],
     ) -> EngineResult<SchemaRef> {
-        not_impl_err!("a listing of Pleach files is no table: use CREATE EXTERNAL TABLE ... STORED AS {FORMAT}")
+        not_impl_err!(
+            "a listing of Pleach files is no table: use CREATE EXTERNAL TABLE ... STORED AS {FORMAT}"
+        )
     }
 
     async fn infer_stats(
@@ -199,7 +203,9 @@ impl FileFormat for PleachFormat {
         _: &dyn Session,
         _: FileScanConfig,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        not_impl_err!("a listing of Pleach files is no table: use CREATE EXTERNAL TABLE ... STORED AS {FORMAT}")
+        not_impl_err!(
+            "a listing of Pleach files is no table: use CREATE EXTERNAL TABLE ... STORED AS {FORMAT}"
+        )
     }
 
     async fn create_writer_physical_plan(
@@ -275,7 +281,11 @@ impl DataSink for PleachSink {
         &self.schema
     }
 
-    async fn write_all(&self, mut data: SendableRecordBatchStream, _: &Arc<TaskContext>) -> EngineResult<u64> {
+    async fn write_all(
+        &self,
+        mut data: SendableRecordBatchStream,
+        _: &Arc<TaskContext>,
+    ) -> EngineResult<u64> {
         let (sender, receiver) = channel::<RecordBatch>(AHEAD);
         let cancel = Arc::new(Cancel::default());
         let guard = CancelOnDrop(Arc::clone(&cancel));
@@ -359,7 +369,11 @@ impl Job {
         Ok(rows)
     }
 
-    fn build_set(&self, source: &mut dyn pleach_builder::Source, options: &BuildOptions) -> Result<(), Error> {
+    fn build_set(
+        &self,
+        source: &mut dyn pleach_builder::Source,
+        options: &BuildOptions,
+    ) -> Result<(), Error> {
         let is_new = !self.path.exists();
         let store: Arc<dyn Store> = Arc::new(Folder::create(&self.path)?);
         let partition = match self.options.partition_tuples {
@@ -369,16 +383,16 @@ impl Job {
                 |manifest| Partition::Tuples(manifest.schema().partition_tuples),
             ),
         };
-        let published = Writer::new(Arc::clone(&store)).write(source, partition, options, &*self.cancel).and_then(
-            |(written, _)| {
+        let published = Writer::new(Arc::clone(&store))
+            .write(source, partition, options, &*self.cancel)
+            .and_then(|(written, _)| {
                 let publish = || {
                     let mut committer = Committer::begin(Arc::clone(&store))?;
                     committer.add_own(&written)?;
                     committer.publish()
                 };
                 publish().inspect_err(|error| pleach_set::discard(&*store, &written.entries, error))
-            },
-        );
+            });
         if published.is_err() && is_new {
             // Only folders without anything in them are removed.
             for folder in ["files", "manifests", ""] {

@@ -2,16 +2,19 @@
 
 use crate::copy::PleachFormatFactory;
 use crate::error::Error;
+use crate::lookup::LookupJoinRule;
 use crate::source::Source;
 use crate::table::PleachTable;
 use async_trait::async_trait;
-use datafusion::catalog::{DynamicFileCatalog, Session, TableProvider, TableProviderFactory, UrlTableFactory};
+use datafusion::catalog::{
+    DynamicFileCatalog, Session, TableProvider, TableProviderFactory, UrlTableFactory,
+};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::CreateExternalTable;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionContext;
-use datafusion::catalog::SessionStore;
 use pleach::{OpenOptions, Verify};
 use pleach_set::Set;
 use std::path::PathBuf;
@@ -27,13 +30,19 @@ pub struct PleachTableFactory;
 
 #[async_trait]
 impl TableProviderFactory for PleachTableFactory {
-    async fn create(&self, _: &dyn Session, table: &CreateExternalTable) -> EngineResult<Arc<dyn TableProvider>> {
-        let location = local_path(&table.location)?;
+    async fn create(
+        &self,
+        _: &dyn Session,
+        table: &CreateExternalTable,
+    ) -> EngineResult<Arc<dyn TableProvider>> {
+        let [location] = &table.locations[..] else {
+            let text = format!("a table is one file or one set: {}: give one location", table.name);
+            return Err(Error::Usage(text).into());
+        };
+        let location = local_path(location)?;
         if !table.schema.fields().is_empty() {
-            let text = format!(
-                "a file knows its columns: {}: leave out the list of columns",
-                location.display()
-            );
+            let text =
+                format!("a file knows its columns: {}: leave out the list of columns", location.display());
             return Err(Error::Usage(text).into());
         }
         let mut options = OpenOptions::default();
@@ -64,9 +73,9 @@ pub(crate) fn local_path(location: &str) -> Result<PathBuf, Error> {
     match location.split_once("://") {
         None => Ok(location.into()),
         Some(("file", path)) => Ok(path.into()),
-        Some((scheme, _)) => {
-            Err(Error::Usage(format!("not a local path: a location of {scheme}: give the path of a file or a folder")))
-        }
+        Some((scheme, _)) => Err(Error::Usage(format!(
+            "not a local path: a location of {scheme}: give the path of a file or a folder"
+        ))),
     }
 }
 
@@ -100,7 +109,7 @@ impl UrlTableFactory for PathTables {
 /// Returns a session in which the paths of files and sets, and those of other formats, are tables.
 #[must_use]
 pub fn with_paths(session: SessionContext) -> SessionContext {
-    let others = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
+    let others = Arc::new(DynamicListTableFactory::default());
     let factory = Arc::new(PathTables::new(Arc::clone(&others) as Arc<dyn UrlTableFactory>));
     let catalogs = Arc::clone(session.state_ref().read().catalog_list());
     let catalogs = Arc::new(DynamicFileCatalog::new(catalogs, factory));
@@ -111,14 +120,18 @@ pub fn with_paths(session: SessionContext) -> SessionContext {
     session
 }
 
-/// Adds the table format and the file format to what a session is made of.
+/// Adds the table format, the file format and the rule that makes look-up joins to what a session is made of.
 #[must_use]
 pub fn register(builder: SessionStateBuilder) -> SessionStateBuilder {
-    let mut builder = builder;
-    builder
-        .table_factories()
-        .get_or_insert_default()
-        .insert(FORMAT.to_owned(), Arc::new(PleachTableFactory));
+    let mut builder = register_formats(builder);
+    let rules = builder.physical_optimizer_rules().take().unwrap_or_else(|| PhysicalOptimizer::new().rules);
+    builder.with_physical_optimizer_rules(LookupJoinRule::new().added_to(rules))
+}
+
+/// Adds the table format and the file format to what a session is made of, and no rule.
+#[must_use]
+pub fn register_formats(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    builder.table_factories().get_or_insert_default().insert(FORMAT.to_owned(), Arc::new(PleachTableFactory));
     builder.file_formats().get_or_insert_default().push(Arc::new(PleachFormatFactory));
     builder
 }

@@ -7,8 +7,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
-    NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr,
+    Literal, NotExpr,
 };
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
@@ -154,9 +154,8 @@ impl<'a> Conditions<'a> {
 
 /// Returns true if all values of a type are values of another, in the same order.
 fn is_wider(from: &DataType, to: &DataType) -> bool {
-    let is_text = |data_type: &DataType| {
-        matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-    };
+    let is_text =
+        |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_binary = |data_type: &DataType| {
         matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
     };

@@ -10,9 +10,10 @@
 //! keys.rs        sets of keys                           literal.rs     literals of queries as keys
 //! filter.rs      conditions of queries as sets of keys  pieces.rs      how a scan is divided
 //! scan.rs        the plan node                          stream.rs      the rows of a partition
+//! read.rs        tuples as columns
 //! statistics.rs  exact numbers for the planner          table.rs       the table
+//! lookup/        joins by look-ups, and the rule that makes them
 //! factory.rs     CREATE EXTERNAL TABLE, sessions        copy.rs        COPY ... TO: files and sets of queries
-//! lookup/        joins by look-ups instead of scans
 //! ```
 
 mod copy;
@@ -23,6 +24,7 @@ mod keys;
 mod literal;
 pub mod lookup;
 mod pieces;
+mod read;
 mod scan;
 mod schema;
 mod source;
@@ -32,7 +34,7 @@ mod table;
 
 pub use copy::{CopyOptions, PleachFormatFactory, bytes_of};
 pub use error::Error;
-pub use factory::{FORMAT, PathTables, PleachTableFactory, register, session, with_paths};
+pub use factory::{FORMAT, PathTables, PleachTableFactory, register, register_formats, session, with_paths};
 pub use filter::{Condition, Conditions};
 pub use keys::{KeyRange, KeySet, after};
 pub use literal::{Comparison, Literals};

@@ -305,9 +305,9 @@ fn integer(literal: &ScalarValue) -> Option<i128> {
 
 fn text(literal: &ScalarValue) -> Option<&str> {
     match literal {
-        ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
-            Some(text)
-        }
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::LargeUtf8(Some(text))
+        | ScalarValue::Utf8View(Some(text)) => Some(text),
         _ => None,
     }
 }
@@ -333,7 +333,9 @@ impl Literals {
             Meant::First(composite) => {
                 let parts = composite.parts();
                 let elements = match parts.is_number() {
-                    true => parts.split_number(key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte))),
+                    true => {
+                        parts.split_number(key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)))
+                    }
                     false => parts.split(key),
                 };
                 let mut values = Vec::new();
@@ -357,7 +359,9 @@ impl Literals {
             Datum::I64(number) => number.into(),
             Datum::F64(number) => return Some(ScalarValue::Float64(Some(number))),
             Datum::U128(number) => return bytes_value(&self.data_type, number.to_be_bytes().to_vec()),
-            Datum::Bytes(bytes) | Datum::Utf8(bytes) => return bytes_value(&self.data_type, bytes.into_owned()),
+            Datum::Bytes(bytes) | Datum::Utf8(bytes) => {
+                return bytes_value(&self.data_type, bytes.into_owned());
+            }
             Datum::None | Datum::F32(_) => return None,
         };
         number_value(&self.data_type, number)
@@ -413,7 +417,9 @@ fn number_value(data_type: &DataType, number: i128) -> Option<ScalarValue> {
         DataType::Time32(TimeUnit::Millisecond) => ScalarValue::Time32Millisecond(Some(short?)),
         DataType::Time64(TimeUnit::Microsecond) => ScalarValue::Time64Microsecond(Some(long?)),
         DataType::Time64(TimeUnit::Nanosecond) => ScalarValue::Time64Nanosecond(Some(long?)),
-        DataType::Timestamp(TimeUnit::Second, zone) => ScalarValue::TimestampSecond(Some(long?), zone.clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            ScalarValue::TimestampSecond(Some(long?), zone.clone())
+        }
         DataType::Timestamp(TimeUnit::Millisecond, zone) => {
             ScalarValue::TimestampMillisecond(Some(long?), zone.clone())
         }

@@ -10,13 +10,14 @@ use crate::stream::{Metrics, ScanStream, Task};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, SplitPoint};
+use datafusion::common::{SplitPoint, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
 use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, RangePartitioning, utils::collect_columns,
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, RangePartitioning,
+    utils::collect_columns,
 };
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{
@@ -275,16 +276,23 @@ impl PleachScanExec {
 }
 
 /// Returns what the engine may rely on: the order of rows, and the ranges of partitions.
-fn properties(source: &Source, schema: &SchemaRef, projection: &[usize], division: &Division) -> PlanProperties {
+fn properties(
+    source: &Source,
+    schema: &SchemaRef,
+    projection: &[usize],
+    division: &Division,
+) -> PlanProperties {
     let options = SortOptions { descending: false, nulls_first: false };
     let place = |column: usize| projection.iter().position(|&own| own == column);
     let columns = (0..source.columns().ordered()).map_while(place);
-    let sort = columns.map(|at| PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), options));
+    let sort =
+        columns.map(|at| PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), options));
     let ordering = LexOrdering::new(sort.collect::<Vec<_>>());
     let count = division.partitions.len();
     let range = || {
         let ordering = ordering.clone().filter(|ordering| ordering.len() == source.columns().keys())?;
-        let borders = division.borders.as_ref().filter(|borders| !borders.is_empty() && borders.len() + 1 == count)?;
+        let borders =
+            division.borders.as_ref().filter(|borders| !borders.is_empty() && borders.len() + 1 == count)?;
         let points = borders.iter().map(|key| source.literals().values(key).map(SplitPoint::new));
         RangePartitioning::try_new(ordering, points.collect::<Option<Vec<_>>>()?).ok()
     };
@@ -318,7 +326,8 @@ impl DisplayAs for PleachScanExec {
         }
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let facts: Vec<String> = facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let facts: Vec<String> =
+                    facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 write!(f, "PleachScanExec: {}", facts.join(", "))
             }
             DisplayFormatType::TreeRender => {
@@ -381,7 +390,9 @@ impl ExecutionPlan for PleachScanExec {
     ) -> EngineResult<SendableRecordBatchStream> {
         let Some(pieces) = self.division.partitions.get(partition) else {
             let count = self.division.partitions.len();
-            return Err(Error::Usage(format!("no partition {partition}: the scan has {count}: plan again")).into());
+            return Err(
+                Error::Usage(format!("no partition {partition}: the scan has {count}: plan again")).into()
+            );
         };
         let task = Task {
             source: self.source.clone(),

@@ -103,13 +103,18 @@ impl Columns {
         self.schema.field(0).data_type()
     }
 
+    /// Divides an array of keys into the key columns.
+    #[must_use]
+    pub fn key_columns(&self, keys: ArrayRef) -> Vec<ArrayRef> {
+        if self.is_composite { keys.as_struct().columns().to_vec() } else { vec![keys] }
+    }
+
     /// Divides arrays of keys and values, as [`Table::arrays_at`] makes them, into the columns.
     #[must_use]
     pub fn divided(&self, keys: ArrayRef, values: ArrayRef) -> Vec<ArrayRef> {
-        let parts = |array: &ArrayRef| array.as_struct().columns().to_vec();
-        let mut columns = if self.is_composite { parts(&keys) } else { vec![keys] };
+        let mut columns = self.key_columns(keys);
         if self.is_record {
-            columns.extend(parts(&values));
+            columns.extend_from_slice(values.as_struct().columns());
         } else if self.schema.fields().len() > columns.len() {
             columns.push(values);
         }

@@ -263,19 +263,20 @@ impl Source {
     /// Returns the files that can have keys of a set of keys, in their order. No file is opened.
     #[must_use]
     pub fn files_meeting(&self, keys: &KeySet) -> Vec<usize> {
-        let meets = |&file: &usize| {
-            self.ends(file).is_some_and(|(min, max)| !keys.meeting(min, max).is_empty())
-        };
+        let meets =
+            |&file: &usize| self.ends(file).is_some_and(|(min, max)| !keys.meeting(min, max).is_empty());
         let Kind::Set(set) = &self.0.kind else { return (0..1).filter(meets).collect() };
         let mut files = Vec::new();
         for range in keys.ranges() {
-            let first = set.manifest().file_at_or_above(&range.start).max(files.last().map_or(0, |last| last + 1));
+            let first =
+                set.manifest().file_at_or_above(&range.start).max(files.last().map_or(0, |last| last + 1));
             let end = match &range.end {
                 None => set.manifest().files(),
                 // A file that begins at the end is not needed.
-                Some(end) => set.manifest().file_at_or_below(end).map_or(0, |file| {
-                    if set.manifest().min(file) < &end[..] { file + 1 } else { file }
-                }),
+                Some(end) => set
+                    .manifest()
+                    .file_at_or_below(end)
+                    .map_or(0, |file| if set.manifest().min(file) < &end[..] { file + 1 } else { file }),
             };
             files.extend(first..end.max(first));
         }

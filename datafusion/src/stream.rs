@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::filter::Conditions;
 use crate::keys::KeySet;
 use crate::pieces::{Piece, Pieces};
-use crate::schema::Columns;
+use crate::read;
 use crate::source::{OpenFile, Source};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -14,7 +14,6 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{DynamicFilterTracker, DynamicFilterTracking};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::Stream;
-use pleach_batch::Pool;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
@@ -139,11 +138,12 @@ impl ScanStream {
             let file = self.task.source.file(piece.file)?;
             self.metrics.files_opened.add(1);
             self.metrics.keys_looked_up.add(keys.counts().0);
-            let ranges: VecDeque<_> = if self.task.source.ends(piece.file).is_some_and(|(min, max)| keys.covers(min, max)) {
-                VecDeque::from([piece.ranks])
-            } else {
-                file.ranks(&keys, piece.ranks)?.into()
-            };
+            let ranges: VecDeque<_> =
+                if self.task.source.ends(piece.file).is_some_and(|(min, max)| keys.covers(min, max)) {
+                    VecDeque::from([piece.ranks])
+                } else {
+                    file.ranks(&keys, piece.ranks)?.into()
+                };
             if !ranges.is_empty() {
                 self.current = Some(Current { file, ranges });
                 return Ok(true);
@@ -172,8 +172,7 @@ impl ScanStream {
             }
             let rows: u64 = ranges.iter().map(|range| range.end - range.start).sum();
             self.rows_left -= rows;
-            let columns = self.task.source.columns();
-            let batch = read(&current.file, &ranges, rows as usize, columns, &self.task)?;
+            let batch = read(&current.file, &ranges, rows as usize, &self.task)?;
             return Ok(Some(batch));
         }
     }
@@ -215,24 +214,11 @@ fn both(one: &VecDeque<Range<u64>>, two: &[Range<u64>]) -> VecDeque<Range<u64>> 
 }
 
 /// Reads the tuples of some ranges as a batch.
-fn read(
-    file: &OpenFile,
-    ranges: &[Range<u64>],
-    rows: usize,
-    columns: &Columns,
-    task: &Task,
-) -> EngineResult<RecordBatch> {
+fn read(file: &OpenFile, ranges: &[Range<u64>], rows: usize, task: &Task) -> EngineResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let arrays = if task.projection.is_empty() {
-        Vec::new()
-    } else {
-        let ranks: Vec<u64> = ranges.iter().cloned().flatten().collect();
-        let (keys, values) =
-            file.table().arrays_at(&ranks, &Pool::current()).map_err(crate::error::Error::from)?;
-        let all = columns.divided(keys, values);
-        task.projection.iter().map(|&at| Arc::clone(&all[at])).collect()
-    };
-    RecordBatch::try_new_with_options(Arc::clone(&task.schema), arrays, &options).map_err(DataFusionError::from)
+    let arrays = read::columns(file, ranges, rows, task.source.columns(), &task.projection)?;
+    RecordBatch::try_new_with_options(Arc::clone(&task.schema), arrays, &options)
+        .map_err(DataFusionError::from)
 }
 
 impl Stream for ScanStream {

@@ -3,16 +3,17 @@
 use crate::error::Result;
 use crate::filter::{Condition, Conditions};
 use crate::keys::KeySet;
+use crate::pieces::divide;
 use crate::scan::PleachScanExec;
 use crate::source::Source;
 use crate::statistics::statistics;
-use crate::pieces::divide;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Constraint, Constraints, DFSchema, Statistics};
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -57,7 +58,8 @@ impl PleachTable {
     #[must_use]
     pub fn new(source: Source) -> Self {
         let keys = (0..source.columns().keys()).collect();
-        let constraints = source.is_unique().then(|| Constraints::new_unverified(vec![Constraint::PrimaryKey(keys)]));
+        let constraints =
+            source.is_unique().then(|| Constraints::new_unverified(vec![Constraint::PrimaryKey(keys)]));
         Self { source, constraints }
     }
 
@@ -69,7 +71,12 @@ impl PleachTable {
 
     /// Returns what a condition of a query says of keys.
     fn condition(&self, schema: &DFSchema, filter: &Expr) -> EngineResult<Condition> {
-        let expr = create_physical_expr(filter, schema, &ExecutionProps::new())?;
+        let expr = create_physical_expr(
+            filter,
+            schema,
+            &ExecutionProps::new(),
+            &PhysicalPlanningContext::default(),
+        )?;
         Conditions::new(self.source.literals(), 0).of(&expr)
     }
 

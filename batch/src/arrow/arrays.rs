@@ -136,36 +136,50 @@ pub fn records<'a>(
 ) -> Result<ArrayRef, ArrowError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (number, field) in record.fields().iter().enumerate() {
-        let plain = field_type(field.kind);
-        let data_type = logical_type(plain, &Logical::of_meta(&field.logical));
+        let array = record_field(record, number, len, &packed)?;
         let logical = Meaning::new(field.kind, &field.logical).logical;
-        if field.kind.is_text() {
-            let mut all = Gathered { offsets: vec![0], data: Vec::new() };
-            for at in 0..len {
-                let value = record.get(number, packed(at));
-                all.data.extend_from_slice(value.and_then(|value| value.as_bytes()).unwrap_or_default());
-                all.offsets.push(all.data.len() as u64);
-            }
-            let array = self::texts(strings(data_type, all, None)?, &logical);
-            fields.push(meant_field(field.name.clone(), &array, false, &logical));
-            arrays.push(array);
-            continue;
-        }
-        let mut bytes = Vec::with_capacity(len * field.kind.bytes());
-        for at in 0..len {
-            match record.get(number, packed(at)) {
-                Some(value) => put(&value, &mut bytes),
-                None => bytes.resize(bytes.len() + field.kind.bytes(), 0),
-            }
-        }
-        // Numbers must begin at their alignment.
-        let buffer = Buffer::from_slice_ref(&bytes);
-        let array = self::texts(self::numbers(data_type, buffer, len, None)?, &logical);
         fields.push(meant_field(field.name.clone(), &array, false, &logical));
         arrays.push(array);
     }
     let array = StructArray::try_new(Fields::from(fields), arrays, nulls);
     Ok(Arc::new(array?))
+}
+
+/// Makes an array of one field of records, of which `packed` returns the bytes.
+///
+/// # Errors
+/// [`ArrowError`] if the memory is not such an array: it came from a damaged file.
+///
+/// # Panics
+/// If there is no such field.
+pub fn record_field<'a>(
+    record: &Record,
+    number: usize,
+    len: usize,
+    packed: impl Fn(usize) -> &'a [u8],
+) -> Result<ArrayRef, ArrowError> {
+    let field = &record.fields()[number];
+    let data_type = logical_type(field_type(field.kind), &Logical::of_meta(&field.logical));
+    let logical = Meaning::new(field.kind, &field.logical).logical;
+    if field.kind.is_text() {
+        let mut all = Gathered { offsets: vec![0], data: Vec::new() };
+        for at in 0..len {
+            let value = record.get(number, packed(at));
+            all.data.extend_from_slice(value.and_then(|value| value.as_bytes()).unwrap_or_default());
+            all.offsets.push(all.data.len() as u64);
+        }
+        return Ok(texts(strings(data_type, all, None)?, &logical));
+    }
+    let mut bytes = Vec::with_capacity(len * field.kind.bytes());
+    for at in 0..len {
+        match record.get(number, packed(at)) {
+            Some(value) => put(&value, &mut bytes),
+            None => bytes.resize(bytes.len() + field.kind.bytes(), 0),
+        }
+    }
+    // Numbers must begin at their alignment.
+    let buffer = Buffer::from_slice_ref(&bytes);
+    Ok(texts(numbers(data_type, buffer, len, None)?, &logical))
 }
 
 fn put(value: &FieldValue<'_>, bytes: &mut Vec<u8>) {

@@ -16,7 +16,7 @@ mod keys;
 mod tuples;
 mod types;
 
-pub use arrays::{meant_field, numbers, records, strings};
+pub use arrays::{meant_field, numbers, record_field, records, strings};
 pub use composite::meant;
 pub use keys::ArrowKeys;
 pub use tuples::Tuples;

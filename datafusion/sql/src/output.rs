@@ -46,7 +46,11 @@ pub async fn write(frame: DataFrame, format: Format) -> Result<(), Failure> {
     if is_first && format == Format::Csv && !stream.schema().fields().is_empty() {
         let mut text = Vec::new();
         let empty = RecordBatch::new_empty(stream.schema());
-        WriterBuilder::new().with_header(true).build(&mut text).write(&empty).map_err(|error| of_arrow(&error))?;
+        WriterBuilder::new()
+            .with_header(true)
+            .build(&mut text)
+            .write(&empty)
+            .map_err(|error| of_arrow(&error))?;
         put(&text)?;
     }
     Ok(())

@@ -41,7 +41,9 @@ fn queries(case: &Rows) -> Vec<String> {
     let mut queries = Vec::new();
     for condition in conditions {
         queries.push(format!("SELECT * FROM T WHERE {condition}"));
-        queries.push(format!("SELECT count(*), min(k), max(k), count(DISTINCT k), sum(n) FROM T WHERE {condition}"));
+        queries.push(format!(
+            "SELECT count(*), min(k), max(k), count(DISTINCT k), sum(n) FROM T WHERE {condition}"
+        ));
         queries.push(format!("SELECT count(*) FROM T WHERE {condition}"));
         queries.push(format!("SELECT s, k FROM T WHERE {condition}"));
         queries.push(format!("SELECT n FROM T WHERE {condition}"));
@@ -87,7 +89,8 @@ fn ordered(case: &Rows) -> Vec<String> {
 async fn compare(session: &SessionContext, case: &Rows, kind: &str) {
     for query in queries(case) {
         let [own, expected] = ["pleach", "rows"].map(|table| query.replace(" T", &format!(" {table}")));
-        let mut found = kit::rows(session, &own).await.unwrap_or_else(|error| panic!("{kind} {own}: {error}"));
+        let mut found =
+            kit::rows(session, &own).await.unwrap_or_else(|error| panic!("{kind} {own}: {error}"));
         let mut expected = kit::rows(session, &expected).await.expect("the oracle answers");
         found.sort();
         expected.sort();

@@ -19,10 +19,18 @@ async fn rows_come_back() {
         kit::register_rows(&session, "rows", &case.batch);
         let count = ask(&session, &format!("COPY rows TO '{path}/t.pleach' STORED AS PLEACH")).await;
         assert_eq!(count, ["3000"], "{}", case.name);
-        let copy = format!("COPY (SELECT * FROM rows) TO '{path}/set' STORED AS PLEACH OPTIONS (key k, partition_tuples 500)");
+        let copy = format!(
+            "COPY (SELECT * FROM rows) TO '{path}/set' STORED AS PLEACH OPTIONS (key k, partition_tuples 500)"
+        );
         assert_eq!(ask(&session, &copy).await, ["3000"], "{}", case.name);
         ask(&session, &format!("CREATE EXTERNAL TABLE f STORED AS PLEACH LOCATION '{path}/t.pleach'")).await;
-        ask(&session, &format!("CREATE EXTERNAL TABLE s STORED AS PLEACH LOCATION '{path}/set' OPTIONS (verify touched)")).await;
+        ask(
+            &session,
+            &format!(
+                "CREATE EXTERNAL TABLE s STORED AS PLEACH LOCATION '{path}/set' OPTIONS (verify touched)"
+            ),
+        )
+        .await;
         let mut expected = ask(&session, "SELECT * FROM rows").await;
         expected.sort();
         for table in ["f".to_owned(), "s".to_owned(), format!("'{path}/t.pleach'"), format!("'{path}/set'")] {
@@ -74,7 +82,9 @@ async fn options_are_checked() {
         assert!(error.contains(part), "{options}: {error}");
         assert!(!folder.path().join("t.pleach").exists(), "{options}");
     }
-    let copy = format!("COPY rows TO '{path}/t.pleach' STORED AS PLEACH OPTIONS (value n, unique first, memory '256MiB')");
+    let copy = format!(
+        "COPY rows TO '{path}/t.pleach' STORED AS PLEACH OPTIONS (value n, unique first, memory '256MiB')"
+    );
     assert_eq!(ask(&session, &copy).await, ["3000"]);
     let create = format!("CREATE EXTERNAL TABLE t (k INT) STORED AS PLEACH LOCATION '{path}/t.pleach'");
     let error = kit::rows(&session, &create).await.expect_err("columns are given").to_string();

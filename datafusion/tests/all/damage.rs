@@ -54,7 +54,8 @@ async fn an_error_names_the_file() {
         // The other files answer, for a query of their keys needs no others.
         let session = kit::session(2, 100);
         kit::register(&session, "t", &set);
-        let rows = kit::rows(&session, "SELECT k FROM t WHERE k IN (3, 8000, 8997)").await.expect("it answers");
+        let rows =
+            kit::rows(&session, "SELECT k FROM t WHERE k IN (3, 8000, 8997)").await.expect("it answers");
         assert_eq!(rows, ["3", "8997"], "{what}");
     }
 }

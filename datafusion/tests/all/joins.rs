@@ -36,7 +36,11 @@ async fn a_few_keys_become_look_ups() {
                 assert_eq!(found, expected, "{query}");
                 assert!(text.contains("filter=DynamicFilter"), "{text}");
                 // No row is read that is not in the answer.
-                assert_eq!(kit::metric(&plan, "output_rows"), expected.len(), "{rows} in {partitions}: {text}");
+                assert_eq!(
+                    kit::metric(&plan, "output_rows"),
+                    expected.len(),
+                    "{rows} in {partitions}: {text}"
+                );
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Tables to ask, twice: as Pleach files or sets, and as rows in memory.
 
 use datafusion::arrow::array::{
-    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch,
-    TimestampMicrosecondArray, UInt32Array, UInt64Array,
+    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, LargeStringArray,
+    RecordBatch, TimestampMicrosecondArray, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::compute::take_record_batch;
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -67,7 +67,8 @@ pub fn cases() -> Vec<Rows> {
         format!("DATE '{year}-{:02}-{:02}'", 1 + rest / 30, 1 + rest % 28)
     };
     let days = |key: i64| (key / 360 * 365 + key % 360) as i32;
-    let second: fn(i64) -> String = |key| format!("arrow_cast({}, 'Timestamp(Microsecond, None)')", key * 1_000_000);
+    let second: fn(i64) -> String =
+        |key| format!("arrow_cast({}, 'Timestamp(Microsecond, None)')", key * 1_000_000);
     let text: fn(i64) -> String = |key| format!("'key {key:07}'");
     let cents: fn(i64) -> String = |key| format!("{}.{:02}", key / 100, key % 100);
     let float: fn(i64) -> String = |key| format!("{}", key as f64 / 4.0 - 100.0);
@@ -81,8 +82,20 @@ pub fn cases() -> Vec<Rows> {
         others: [d, e],
     };
     vec![
-        case("u32", Arc::new(UInt32Array::from_iter_values(each(1).map(|key| key as u32))), true, plain(number), others(number)),
-        case("u64", Arc::new(UInt64Array::from_iter_values(each(4).map(|key| key as u64))), false, plain(number), others(number)),
+        case(
+            "u32",
+            Arc::new(UInt32Array::from_iter_values(each(1).map(|key| key as u32))),
+            true,
+            plain(number),
+            others(number),
+        ),
+        case(
+            "u64",
+            Arc::new(UInt64Array::from_iter_values(each(4).map(|key| key as u64))),
+            false,
+            plain(number),
+            others(number),
+        ),
         case(
             "i64",
             Arc::new(Int64Array::from_iter_values(each(1).map(|key| key - 1500))),
@@ -90,7 +103,13 @@ pub fn cases() -> Vec<Rows> {
             plain(|key| (key - 1500).to_string()),
             others(|key| (key - 1500).to_string()),
         ),
-        case("i32", Arc::new(Int32Array::from_iter_values(each(7).map(|key| key as i32))), false, plain(number), others(number)),
+        case(
+            "i32",
+            Arc::new(Int32Array::from_iter_values(each(7).map(|key| key as i32))),
+            false,
+            plain(number),
+            others(number),
+        ),
         case(
             "f64",
             Arc::new(Float64Array::from_iter_values(each(1).map(|key| key as f64 / 4.0 - 100.0))),
@@ -98,8 +117,20 @@ pub fn cases() -> Vec<Rows> {
             plain(float),
             others(float),
         ),
-        case("utf8", Arc::new(LargeStringArray::from_iter_values(each(3).map(|key| format!("key {key:07}")))), false, plain(text), others(text)),
-        case("date", Arc::new(Date32Array::from_iter_values(each(2).map(days))), false, plain(day), others(day)),
+        case(
+            "utf8",
+            Arc::new(LargeStringArray::from_iter_values(each(3).map(|key| format!("key {key:07}")))),
+            false,
+            plain(text),
+            others(text),
+        ),
+        case(
+            "date",
+            Arc::new(Date32Array::from_iter_values(each(2).map(days))),
+            false,
+            plain(day),
+            others(day),
+        ),
         case(
             "timestamp",
             Arc::new(TimestampMicrosecondArray::from_iter_values(each(1).map(|key| key * 1_000_000))),
@@ -112,19 +143,30 @@ pub fn cases() -> Vec<Rows> {
 }
 
 fn input(batch: &RecordBatch) -> InputOptions {
-    let names: Vec<&str> = batch.schema_ref().fields().iter().skip(1).map(|field| field.name().as_str()).collect();
-    InputOptions { key: Some(batch.schema_ref().field(0).name().clone()), value: Some(names.join(",")), ..InputOptions::default() }
+    let names: Vec<&str> =
+        batch.schema_ref().fields().iter().skip(1).map(|field| field.name().as_str()).collect();
+    InputOptions {
+        key: Some(batch.schema_ref().field(0).name().clone()),
+        value: Some(names.join(",")),
+        ..InputOptions::default()
+    }
 }
 
 fn options(is_unique: bool) -> BuildOptions {
-    BuildOptions { unique: is_unique.then_some(Unique::Error), threads: 1, memory_bytes: 256 << 20, ..BuildOptions::default() }
+    BuildOptions {
+        unique: is_unique.then_some(Unique::Error),
+        threads: 1,
+        memory_bytes: 256 << 20,
+        ..BuildOptions::default()
+    }
 }
 
 /// Builds a file of rows.
 pub fn build_file(path: &Path, batch: &RecordBatch, is_unique: bool) {
     let input = input(batch);
     let batches = std::iter::once(Ok(batch.clone()));
-    let mut source = pleach_input::open_batches("rows", batch.schema_ref(), batches, &input).expect("columns fit");
+    let mut source =
+        pleach_input::open_batches("rows", batch.schema_ref(), batches, &input).expect("columns fit");
     pleach_builder::build(&mut *source, path, &options(is_unique), &Silent).expect("the build succeeds");
 }
 
@@ -132,7 +174,8 @@ pub fn build_file(path: &Path, batch: &RecordBatch, is_unique: bool) {
 pub fn build_set(path: &Path, batch: &RecordBatch, is_unique: bool, tuples: u64) {
     let input = input(batch);
     let batches = std::iter::once(Ok(batch.clone()));
-    let mut source = pleach_input::open_batches("rows", batch.schema_ref(), batches, &input).expect("columns fit");
+    let mut source =
+        pleach_input::open_batches("rows", batch.schema_ref(), batches, &input).expect("columns fit");
     let store: Arc<dyn Store> = Arc::new(Folder::create(path).expect("the folder can be made"));
     let writer = Writer::new(Arc::clone(&store));
     let (written, _) = writer
@@ -147,7 +190,7 @@ pub fn build_set(path: &Path, batch: &RecordBatch, is_unique: bool, tuples: u64)
 pub fn session(partitions: usize, batch_rows: usize) -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(batch_rows);
     let state = datafusion::execution::SessionStateBuilder::new().with_config(config).with_default_features();
-    SessionContext::new_with_state(pleach_datafusion::register(state).build())
+    SessionContext::new_with_state(pleach_datafusion::register_formats(state).build())
 }
 
 /// Registers a file or a set.
@@ -158,7 +201,8 @@ pub fn register(session: &SessionContext, name: &str, path: &Path) {
 
 /// Registers rows in memory.
 pub fn register_rows(session: &SessionContext, name: &str, batch: &RecordBatch) {
-    let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]]).expect("rows are of their schema");
+    let table =
+        MemTable::try_new(batch.schema(), vec![vec![batch.clone()]]).expect("rows are of their schema");
     session.register_table(name, Arc::new(table)).expect("the name is free");
 }
 

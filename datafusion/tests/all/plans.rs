@@ -65,7 +65,13 @@ async fn merge_joins_do_not_sort() {
     let tables = tables("u64");
     for partitions in [1, 3] {
         let session = tables.session(partitions);
-        session.sql("SET datafusion.optimizer.prefer_hash_join = false").await.expect("an option").collect().await.expect("it is set");
+        session
+            .sql("SET datafusion.optimizer.prefer_hash_join = false")
+            .await
+            .expect("an option")
+            .collect()
+            .await
+            .expect("it is set");
         let query = "SELECT a.k, a.n, b.n FROM s a JOIN f b ON a.k = b.k";
         let plan = kit::plan(&session, query).await;
         let text = kit::text(&plan);
@@ -73,7 +79,9 @@ async fn merge_joins_do_not_sort() {
             assert!(text.contains("SortMergeJoin") && !text.contains("SortExec"), "{text}");
         }
         let mut found = kit::run(&session, &plan).await.expect("it answers");
-        let mut expected = kit::rows(&session, &query.replace("s a", "rows a").replace("f b", "rows b")).await.expect("the oracle answers");
+        let mut expected = kit::rows(&session, &query.replace("s a", "rows a").replace("f b", "rows b"))
+            .await
+            .expect("the oracle answers");
         found.sort();
         expected.sort();
         assert_eq!(found, expected);
@@ -105,7 +113,8 @@ async fn files_that_cannot_have_keys_are_not_opened() {
         let shown = format!("files={chosen}/12");
         assert!(kit::text(&plan).contains(&shown), "{query}: {}", kit::text(&plan));
         let rows = kit::run(&session, &plan).await.expect("it answers");
-        let expected = kit::rows(&session, &query.replace("FROM s", "FROM rows")).await.expect("the oracle answers");
+        let expected =
+            kit::rows(&session, &query.replace("FROM s", "FROM rows")).await.expect("the oracle answers");
         assert_eq!(rows.len(), expected.len(), "{query}");
         assert_eq!(kit::metric(&plan, "files_opened"), opened, "{query}");
         assert_eq!(kit::metric(&plan, "output_rows"), rows.len(), "{query}");
@@ -119,10 +128,17 @@ async fn a_plan_shows_what_it_reads() {
     let session = tables.session(2);
     let query = "SELECT s FROM s WHERE k > DATE '1970-02-10' AND k <= DATE '1970-03-01' AND n % 2 = 0";
     let text = kit::text(&kit::plan(&session, query).await);
-    for part in ["PleachScanExec: set=", "generation=1", "files=1/12", "keys=> 1970-02-10 and <= 1970-03-01", "FilterExec: n@"] {
+    for part in [
+        "PleachScanExec: set=",
+        "generation=1",
+        "files=1/12",
+        "keys=> 1970-02-10 and <= 1970-03-01",
+        "FilterExec: n@",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let text = kit::text(&kit::plan(&session, "SELECT k FROM f WHERE k IN ('1970-02-10', '1970-02-11')").await);
+    let text =
+        kit::text(&kit::plan(&session, "SELECT k FROM f WHERE k IN ('1970-02-10', '1970-02-11')").await);
     assert!(text.contains("keys== 1970-02-10 or = 1970-02-11"), "{text}");
     assert!(text.contains("file=") && text.contains("projection=[k]"), "{text}");
 }
@@ -163,7 +179,9 @@ async fn statistics_are_exact() {
     }
     // What only a file can tell is no more than an estimate.
     let plan = kit::plan(&session, "SELECT * FROM s WHERE k > 900").await;
-    let found = kit::scans(&plan)[0].statistics_from_inputs(&[], &StatisticsArgs::new()).expect("there are statistics");
+    let found = kit::scans(&plan)[0]
+        .statistics_from_inputs(&[], &StatisticsArgs::new())
+        .expect("there are statistics");
     assert!(matches!(found.num_rows, Precision::Inexact(_)), "{found:?}");
     // Counts and ends of tables are answered without reading any file.
     for query in ["SELECT count(*) FROM s", "SELECT min(k), max(k), count(*) FROM s"] {
@@ -179,7 +197,9 @@ async fn partitions_are_ranges_of_keys() {
         let session = tables.session(4);
         let plan = kit::plan(&session, "SELECT k, n FROM s").await;
         let scan = kit::scans(&plan).remove(0);
-        let Partitioning::Range(range) = &scan.properties().partitioning else { panic!("{}", kit::text(&plan)) };
+        let Partitioning::Range(range) = &scan.properties().partitioning else {
+            panic!("{}", kit::text(&plan))
+        };
         assert_eq!(range.partition_count(), 4, "{name}");
         let mut all = Vec::new();
         for partition in 0..4 {
@@ -210,19 +230,25 @@ async fn partitions_are_ranges_of_keys() {
 async fn a_description_is_a_scan() {
     let tables = tables("u32");
     let session = tables.session(3);
-    for query in ["SELECT n FROM s WHERE k > 1000", "SELECT * FROM f", "SELECT k FROM s LIMIT 5", "SELECT s FROM f WHERE k IN (3, 900)"] {
+    for query in [
+        "SELECT n FROM s WHERE k > 1000",
+        "SELECT * FROM f",
+        "SELECT k FROM s LIMIT 5",
+        "SELECT s FROM f WHERE k IN (3, 900)",
+    ] {
         let plan = kit::plan(&session, query).await;
         let found = kit::scans(&plan).remove(0);
         let scan = found.downcast_ref::<PleachScanExec>().expect("it is a scan");
         let text = serde_json::to_string(&scan.describe()).expect("it can be sent");
         let sent: ScanDescription = serde_json::from_str(&text).expect("it can be read");
         assert_eq!(sent, scan.describe());
-        let copy = PleachScanExec::from_description(sent.clone(), pleach::OpenOptions::default()).expect("it is there");
+        let copy = PleachScanExec::from_description(sent.clone(), pleach::OpenOptions::default())
+            .expect("it is there");
         assert_eq!(kit::text(&(Arc::new(copy.clone()) as Arc<dyn ExecutionPlan>)), kit::text(&found));
         assert_eq!(copy.schema(), scan.schema());
-        let [own, sent_rows] = [found, Arc::new(copy)].map(|plan| (plan, &session)).map(|(plan, session)| async move {
-            kit::run(session, &plan).await.expect("it answers")
-        });
+        let [own, sent_rows] = [found, Arc::new(copy)]
+            .map(|plan| (plan, &session))
+            .map(|(plan, session)| async move { kit::run(session, &plan).await.expect("it answers") });
         assert_eq!(own.await, sent_rows.await, "{query}");
         let other = ScanDescription { generation: 9, ..sent };
         assert!(PleachScanExec::from_description(other, pleach::OpenOptions::default()).is_err());
