@@ -70,7 +70,7 @@ pub fn cases() -> Vec<Rows> {
     let second: fn(i64) -> String =
         |key| format!("arrow_cast({}, 'Timestamp(Microsecond, None)')", key * 1_000_000);
     let text: fn(i64) -> String = |key| format!("'key {key:07}'");
-    let cents: fn(i64) -> String = |key| format!("{}.{:02}", key / 100, key % 100);
+    let cents: fn(i64) -> String = |key| format!("CAST('{}.{:02}' AS DECIMAL(15, 2))", key / 100, key % 100);
     let float: fn(i64) -> String = |key| format!("{}", key as f64 / 4.0 - 100.0);
     let decimals = Decimal128Array::from_iter_values(each(1).map(i128::from));
     let decimals = decimals.with_precision_and_scale(15, 2).expect("15 digits are enough");
