@@ -28,6 +28,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
+    SortOrderPushdownResult,
 };
 use pleach::OpenOptions;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub struct ScanDescription {
     pub borders: Option<Vec<Vec<u8>>>,
     /// Number of rows after which a partition ends.
     pub fetch: Option<usize>,
+    /// True if the rows of a partition come in descending order.
+    pub is_reversed: bool,
 }
 
 /// Reads a file or a set: some columns of the tuples whose keys are in a set of keys.
@@ -67,6 +70,7 @@ pub struct PleachScanExec {
     keys: KeySet,
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     fetch: Option<usize>,
+    is_reversed: bool,
     target_partitions: usize,
     division: Arc<Division>,
     schema: SchemaRef,
@@ -108,13 +112,14 @@ impl PleachScanExec {
             division.partitions.push(Pieces::new());
         }
         let schema: SchemaRef = Arc::new(schema);
-        let properties = Arc::new(properties(&source, &schema, &projection, &division));
+        let properties = Arc::new(properties(&source, &schema, &projection, &division, false));
         Ok(Self {
             source,
             projection,
             keys,
             dynamic: Vec::new(),
             fetch,
+            is_reversed: false,
             target_partitions,
             division: Arc::new(division),
             schema,
@@ -148,7 +153,8 @@ impl PleachScanExec {
         let borders = scan.borders.filter(|borders| borders.len() + 1 == scan.partitions.len());
         let partitions = scan.partitions.len();
         let division = Division { partitions: scan.partitions, borders };
-        Self::over(source, scan.projection, scan.keys, partitions, scan.fetch, division)
+        let own = Self::over(source, scan.projection, scan.keys, partitions, scan.fetch, division)?;
+        Ok(own.ordered(scan.is_reversed))
     }
 
     /// Describes the scan. Dynamic filters are left out: they belong to a process.
@@ -162,6 +168,7 @@ impl PleachScanExec {
             partitions: self.division.partitions.clone(),
             borders: self.division.borders.clone(),
             fetch: self.fetch,
+            is_reversed: self.is_reversed,
         }
     }
 
@@ -214,7 +221,7 @@ impl PleachScanExec {
         let division = divide(&self.source, &keys, self.target_partitions, None)?;
         let (source, projection) = (self.source.clone(), self.projection.clone());
         let scan = Self::over(source, projection, keys, self.target_partitions, self.fetch, division)?;
-        Ok(Self { dynamic: self.dynamic.clone(), ..scan })
+        Ok(Self { dynamic: self.dynamic.clone(), ..scan.ordered(self.is_reversed) })
     }
 
     /// Returns this scan with other columns, which are given by their numbers in the table. It has no dynamic filters.
@@ -223,7 +230,21 @@ impl PleachScanExec {
     /// [`Error::Usage`] if there is no such column.
     pub fn with_projection(&self, projection: Vec<usize>) -> Result<Self> {
         let (source, keys, division) = (self.source.clone(), self.keys.clone(), (*self.division).clone());
-        Self::over(source, projection, keys, self.target_partitions, self.fetch, division)
+        let scan = Self::over(source, projection, keys, self.target_partitions, self.fetch, division)?;
+        Ok(scan.ordered(self.is_reversed))
+    }
+
+    /// Returns true if the rows of a partition come in descending order.
+    #[must_use]
+    pub fn is_reversed(&self) -> bool {
+        self.is_reversed
+    }
+
+    /// Returns this scan in ascending or in descending order.
+    fn ordered(self, is_reversed: bool) -> Self {
+        let properties =
+            properties(&self.source, &self.schema, &self.projection, &self.division, is_reversed);
+        Self { is_reversed, properties: Arc::new(properties), ..self }
     }
 
     fn files(&self) -> usize {
@@ -281,8 +302,9 @@ fn properties(
     schema: &SchemaRef,
     projection: &[usize],
     division: &Division,
+    is_reversed: bool,
 ) -> PlanProperties {
-    let options = SortOptions { descending: false, nulls_first: false };
+    let options = SortOptions { descending: is_reversed, nulls_first: false };
     let place = |column: usize| projection.iter().position(|&own| own == column);
     let columns = (0..source.columns().ordered()).map_while(place);
     let sort =
@@ -290,6 +312,9 @@ fn properties(
     let ordering = LexOrdering::new(sort.collect::<Vec<_>>());
     let count = division.partitions.len();
     let range = || {
+        if is_reversed {
+            return None;
+        }
         let ordering = ordering.clone().filter(|ordering| ordering.len() == source.columns().keys())?;
         let borders =
             division.borders.as_ref().filter(|borders| !borders.is_empty() && borders.len() + 1 == count)?;
@@ -318,6 +343,9 @@ impl DisplayAs for PleachScanExec {
         facts.push(("projection", format!("[{}]", columns.join(", "))));
         if !self.keys.is_all() {
             facts.push(("keys", self.shown_keys()));
+        }
+        if self.is_reversed {
+            facts.push(("order", "descending".to_owned()));
         }
         facts.extend(self.fetch.map(|fetch| ("fetch", fetch.to_string())));
         if !self.dynamic.is_empty() {
@@ -404,6 +432,7 @@ impl ExecutionPlan for PleachScanExec {
             key: self.key_column(),
             batch_rows: context.session_config().batch_size(),
             fetch: self.fetch,
+            is_reversed: self.is_reversed,
         };
         let stream = ScanStream::new(task, Metrics::new(&self.metrics, partition));
         Ok(Box::pin(datafusion::physical_plan::coop::cooperative(stream)))
@@ -433,11 +462,31 @@ impl ExecutionPlan for PleachScanExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(Arc::new(Self { fetch: limit, ..self.clone() }))
+        // A filter that came from above the limit would leave out rows that the limit counts.
+        let dynamic = if limit.is_some() { Vec::new() } else { self.dynamic.clone() };
+        Some(Arc::new(Self { fetch: limit, dynamic, ..self.clone() }))
     }
 
     fn fetch(&self) -> Option<usize> {
         self.fetch
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> EngineResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let is_key = |(key, sort): (usize, &PhysicalSortExpr)| {
+            let column = sort.expr.downcast_ref::<Column>();
+            let column = column.and_then(|column| self.projection.get(column.index()));
+            column == Some(&key) && sort.options.descending != self.is_reversed
+        };
+        let is_other_way =
+            order.len() <= self.source.columns().ordered() && order.iter().enumerate().all(is_key);
+        if !is_other_way {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        let inner: Arc<dyn ExecutionPlan> = Arc::new(self.clone().ordered(!self.is_reversed));
+        Ok(SortOrderPushdownResult::Exact { inner })
     }
 
     fn try_swapping_with_projection(

@@ -6,7 +6,8 @@ use crate::keys::KeySet;
 use crate::pieces::{Piece, Pieces};
 use crate::read;
 use crate::source::{OpenFile, Source};
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use datafusion::arrow::compute::take_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::RecordBatchStream;
@@ -57,6 +58,8 @@ pub(crate) struct Task {
     pub(crate) key: Option<usize>,
     pub(crate) batch_rows: usize,
     pub(crate) fetch: Option<usize>,
+    /// Rows come in descending order.
+    pub(crate) is_reversed: bool,
 }
 
 /// The rows of one partition. A batch is read when it is asked for; nothing is read ahead.
@@ -127,7 +130,9 @@ impl ScanStream {
 
     /// Opens the next file that can have rows; false if there is none.
     fn open_next(&mut self) -> Result<bool> {
-        while let Some(piece) = self.pieces.pop_front() {
+        let is_reversed = self.task.is_reversed;
+        let mut next = || if is_reversed { self.pieces.pop_back() } else { self.pieces.pop_front() };
+        while let Some(piece) = next() {
             let Some((min, max)) = self.task.source.ends(piece.file) else { continue };
             let meeting = self.keys.meeting(min, max);
             if meeting.is_empty() {
@@ -165,7 +170,10 @@ impl ScanStream {
                 continue;
             };
             let most = self.rows_left.min(self.task.batch_rows.max(1) as u64);
-            let ranges = take(&mut current.ranges, most);
+            let ranges = match self.task.is_reversed {
+                false => take(&mut current.ranges, most),
+                true => take_back(&mut current.ranges, most),
+            };
             if ranges.is_empty() {
                 self.current = None;
                 continue;
@@ -192,6 +200,24 @@ fn take(ranges: &mut VecDeque<Range<u64>>, most: u64) -> Vec<Range<u64>> {
             ranges.pop_front();
         }
     }
+    taken
+}
+
+/// Cuts off ranges of at most so many rows at the end, and returns them in ascending order.
+fn take_back(ranges: &mut VecDeque<Range<u64>>, most: u64) -> Vec<Range<u64>> {
+    let (mut taken, mut rows) = (Vec::new(), 0);
+    while rows < most
+        && let Some(range) = ranges.back_mut()
+    {
+        let start = range.end - (range.end - range.start).min(most - rows);
+        rows += range.end - start;
+        taken.push(start..range.end);
+        range.end = start;
+        if range.is_empty() {
+            ranges.pop_back();
+        }
+    }
+    taken.reverse();
     taken
 }
 

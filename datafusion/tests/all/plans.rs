@@ -61,6 +61,30 @@ async fn rows_are_not_sorted_again() {
 }
 
 #[tokio::test]
+async fn the_last_keys_are_read_from_the_end() {
+    let tables = tables("u64");
+    for (partitions, opened) in [(1, 1), (3, 3)] {
+        let session = tables.session(partitions);
+        for query in [
+            "SELECT k, n FROM s ORDER BY k DESC LIMIT 9",
+            "SELECT k FROM s WHERE k < 700 ORDER BY k DESC LIMIT 9",
+        ] {
+            let plan = kit::plan(&session, query).await;
+            let text = kit::text(&plan);
+            assert!(!text.contains("SortExec") && text.contains("order=descending"), "{text}");
+            let found = kit::run(&session, &plan).await.expect("it answers");
+            let expected =
+                kit::rows(&session, &query.replace("FROM s", "FROM rows")).await.expect("the oracle answers");
+            let keys = |rows: &[String]| -> Vec<String> {
+                rows.iter().map(|row| row.split('|').next().expect("there is a column").to_owned()).collect()
+            };
+            assert_eq!(keys(&found), keys(&expected), "{query}");
+            assert!(kit::metric(&plan, "files_opened") <= opened, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn merge_joins_do_not_sort() {
     let tables = tables("u64");
     for partitions in [1, 3] {
