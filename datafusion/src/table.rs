@@ -43,6 +43,7 @@ use std::sync::Arc;
 pub struct PleachTable {
     source: Source,
     constraints: Option<Constraints>,
+    is_pinned: bool,
 }
 
 impl PleachTable {
@@ -60,7 +61,21 @@ impl PleachTable {
         let keys = (0..source.columns().keys()).collect();
         let constraints =
             source.is_unique().then(|| Constraints::new_unverified(vec![Constraint::PrimaryKey(keys)]));
-        Self { source, constraints }
+        Self { source, constraints, is_pinned: false }
+    }
+
+    /// Makes a table of an open file or set, whose queries all read this generation.
+    #[must_use]
+    pub fn pinned(source: Source) -> Self {
+        Self { is_pinned: true, ..Self::new(source) }
+    }
+
+    /// Returns what a query that is planned now reads: the current generation, unless this one is pinned.
+    ///
+    /// # Errors
+    /// Those of [`Source::current`].
+    pub fn current(&self) -> Result<Source> {
+        if self.is_pinned { Ok(self.source.clone()) } else { self.source.current() }
     }
 
     /// Returns the file or the set that was opened.
@@ -148,7 +163,7 @@ impl TableProvider for PleachTable {
             keys = keys.and(&condition.keys);
             is_exact &= condition.is_exact;
         }
-        let source = self.source.current()?;
+        let source = self.current()?;
         let partitions = state.config().target_partitions();
         let limit = limit.filter(|_| is_exact);
         let projection = projection.map(Vec::as_slice);
