@@ -102,6 +102,12 @@ impl Literals {
         &self.data_type
     }
 
+    /// Returns true if bytes have the length of a key, and not only that of the start of one.
+    #[must_use]
+    pub fn is_whole(&self, key: &[u8]) -> bool {
+        self.key_type.bytes() == 0 || self.key_type.bytes() == key.len()
+    }
+
     /// Returns the keys for which a comparison with a literal holds; `None` if the keys cannot tell. A null literal
     /// holds for none.
     #[must_use]
@@ -351,8 +357,7 @@ impl Literals {
     }
 
     fn value(&self, key: &[u8]) -> Option<ScalarValue> {
-        let is_key = self.key_type.bytes() == 0 || self.key_type.bytes() == key.len();
-        let number = match is_key.then(|| key_datum(self.key_type, key))? {
+        let number = match self.is_whole(key).then(|| key_datum(self.key_type, key))? {
             Datum::U32(number) => number.into(),
             Datum::U64(number) => number.into(),
             Datum::I32(number) => number.into(),

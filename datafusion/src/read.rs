@@ -39,9 +39,16 @@ pub(crate) fn columns(
     }
     let index = table.index();
     let failed = |error: ReadError| Error::File(pleach::Error::from(error).at(index.path()));
-    let (key_words, value_words) = pleach::with_typed!(index, |view| words(&view, ranges, rows)
-        .map_err(failed)?)
-    .map_err(|error| Error::File(pleach::Error::from(error).at(index.path())))?;
+    let is_wanted = |of: Range<usize>| projection.iter().any(|at| of.contains(at));
+    let wants_keys = is_wanted(0..columns.keys());
+    let wants_values = is_wanted(columns.keys()..columns.schema().fields().len());
+    let is_apart = table.value_type().is_bytes();
+    let (key_words, value_words) = if wants_keys || !is_apart {
+        pleach::with_typed!(index, |view| words(&view, ranges, rows).map_err(failed)?)
+            .map_err(|error| Error::File(pleach::Error::from(error).at(index.path())))?
+    } else {
+        Default::default()
+    };
     let damaged = |error: ArrowError| {
         Error::Batch(BatchError::Damaged {
             path: index.path().display().to_string(),
@@ -50,15 +57,15 @@ pub(crate) fn columns(
     };
     let keys = || {
         let data_type = logical_type(key_type(table.key_type()), table.key_meaning());
-        let keys = numbers(data_type, Buffer::from_vec(key_words), rows, None);
+        // Numbers must begin at their alignment.
+        let keys = numbers(data_type, Buffer::from_slice_ref(&key_words), rows, None);
         let keys = keys.and_then(|keys| meant(keys, table.key_meaning())).map_err(damaged)?;
         Ok::<_, Error>(columns.key_columns(keys))
     };
-    let is_wanted = |of: Range<usize>| projection.iter().any(|at| of.contains(at));
-    let keys = if is_wanted(0..columns.keys()) { keys()? } else { Vec::new() };
-    let values = match is_wanted(columns.keys()..columns.schema().fields().len()) {
+    let keys = if wants_keys { keys()? } else { Vec::new() };
+    let values = match wants_values {
         false => None,
-        true if table.value_type().is_bytes() => {
+        true if is_apart => {
             let ranks: Vec<u64> = ranges.iter().cloned().flatten().collect();
             Some(Values::Strings(table.values_at(&ranks, &Pool::current())?))
         }

@@ -161,7 +161,7 @@ impl PleachScanExec {
     #[must_use]
     pub fn describe(&self) -> ScanDescription {
         ScanDescription {
-            location: self.source.location().to_owned(),
+            location: absolute(self.source.location()),
             generation: self.source.generation(),
             projection: self.projection.clone(),
             keys: self.keys.clone(),
@@ -273,7 +273,7 @@ impl PleachScanExec {
         }
         let border = |bytes: &[u8]| match bytes.split_last() {
             // What is above a key begins with the key and a zero byte.
-            Some((0, key)) if self.source.literals().values(bytes).is_none() => (true, value(key)),
+            Some((0, key)) if self.source.literals().is_whole(key) => (true, value(key)),
             _ => (false, value(bytes)),
         };
         let shown = self.keys.ranges().iter().map(|range| {
@@ -294,6 +294,11 @@ impl PleachScanExec {
         let shown: Vec<String> = shown.collect();
         if shown.is_empty() { "none".into() } else { shown.join(" or ") }
     }
+}
+
+/// Returns a path that another process can open.
+fn absolute(location: &str) -> String {
+    std::path::absolute(location).map_or_else(|_| location.to_owned(), |path| path.display().to_string())
 }
 
 /// Returns what the engine may rely on: the order of rows, and the ranges of partitions.

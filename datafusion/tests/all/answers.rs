@@ -1,7 +1,11 @@
 //! Answers are those of rows in memory, whatever the types of keys, the partitions and the size of batches.
 
 use crate::kit::{self, Rows};
+use datafusion::arrow::array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt32Array};
 use datafusion::prelude::SessionContext;
+use pleach_format::Logical;
+use pleach_input::InputOptions;
+use std::sync::Arc;
 
 /// Queries whose rows have one order, or are sorted before they are compared.
 fn queries(case: &Rows) -> Vec<String> {
@@ -138,4 +142,100 @@ async fn a_table_without_rows_answers() {
         let rows = kit::rows(&session, "SELECT * FROM t WHERE k > 5 ORDER BY k").await.expect("it answers");
         assert_eq!(rows, [""; 0]);
     }
+}
+
+/// Compares queries over `pleach` with those over `rows`.
+async fn same(session: &SessionContext, queries: &[&str]) {
+    for query in queries {
+        let [own, expected] = ["pleach", "rows"].map(|table| query.replace(" T", &format!(" {table}")));
+        let mut found = kit::rows(session, &own).await.unwrap_or_else(|error| panic!("{own}: {error}"));
+        let mut expected = kit::rows(session, &expected).await.expect("the oracle answers");
+        if !query.contains("ORDER BY") {
+            found.sort();
+            expected.sort();
+        }
+        assert_eq!(found, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_two_columns_are_two_columns() {
+    let rows = 2000;
+    let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values((0..rows).map(|row| row / 20 * 2)));
+    let texts: ArrayRef =
+        Arc::new(LargeStringArray::from_iter_values((0..rows).map(|row| format!("{}", row % 20 * 77 % 20))));
+    let values: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(i64::from)));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("a", numbers, false),
+        ("b", texts, false),
+        ("n", values, false),
+    ]);
+    let batch = kit::shuffled(&batch.expect("columns are of one length"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.pleach");
+    let input = InputOptions { key: Some("a,b".into()), value: Some("n".into()), ..InputOptions::default() };
+    kit::build_with(&path, &batch, &input, true);
+    let session = kit::session(3, 100);
+    kit::register(&session, "pleach", &path);
+    kit::register_rows(&session, "rows", &batch);
+    same(
+        &session,
+        &[
+            "SELECT * FROM T",
+            "SELECT n, b, a FROM T WHERE a = 8",
+            "SELECT * FROM T WHERE a = 9",
+            "SELECT * FROM T WHERE a = 8 AND b = '7'",
+            "SELECT * FROM T WHERE a > 8 AND a <= 40",
+            "SELECT * FROM T WHERE a IN (0, 1, 2, 198, 400)",
+            "SELECT count(*), min(a), max(a) FROM T WHERE a < 20",
+            "SELECT min(a), max(a), min(b), max(b), count(*) FROM T",
+            "SELECT * FROM T WHERE b = '3'",
+            "SELECT a, b FROM T ORDER BY a, b LIMIT 50",
+            "SELECT a, b FROM T ORDER BY a DESC, b DESC LIMIT 50",
+            "SELECT a, b FROM T ORDER BY a DESC, b LIMIT 50",
+            "SELECT a, count(*) FROM T GROUP BY a",
+            "SELECT x.a, x.b, y.n FROM T x JOIN T y ON x.a = y.a AND x.b = y.b WHERE x.a < 10",
+        ],
+    )
+    .await;
+    let plan = kit::plan(&session, "SELECT a, b FROM pleach WHERE a = 8 ORDER BY a, b").await;
+    let text = kit::text(&plan);
+    assert!(!text.contains("SortExec") && !text.contains("FilterExec"), "{text}");
+}
+
+#[tokio::test]
+async fn keys_that_are_shown_as_texts_are_found_by_them() {
+    let rows = 300_u32;
+    let address = |row: u32| std::net::Ipv4Addr::from(row * 7_919_777).to_string();
+    let keys: ArrayRef = Arc::new(LargeStringArray::from_iter_values((0..rows).map(address)));
+    let batch = kit::batch(keys);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.pleach");
+    let input = InputOptions {
+        key: Some("k".into()),
+        value: Some("n,s".into()),
+        key_logical: Some(Logical::Ipv4),
+        ..InputOptions::default()
+    };
+    kit::build_with(&path, &batch, &input, true);
+    let session = kit::session(2, 100);
+    kit::register(&session, "pleach", &path);
+    kit::register_rows(&session, "rows", &batch);
+    let (one, two) = (address(17), address(250));
+    same(
+        &session,
+        &[
+            "SELECT * FROM T",
+            &format!("SELECT * FROM T WHERE k = '{one}'"),
+            &format!("SELECT * FROM T WHERE k IN ('{one}', '{two}', '1.2.3.4', 'no address', '01.2.3.4')"),
+            &format!("SELECT * FROM T WHERE k <> '{one}'"),
+            &format!("SELECT * FROM T WHERE k > '{one}'"),
+            "SELECT min(k), max(k), count(*) FROM T",
+            "SELECT k FROM T ORDER BY k",
+        ],
+    )
+    .await;
+    let plan = kit::plan(&session, &format!("SELECT n FROM pleach WHERE k = '{one}'")).await;
+    assert_eq!(kit::run(&session, &plan).await.expect("it answers").len(), 1);
+    assert_eq!(kit::metric(&plan, "output_rows"), 1, "{}", kit::text(&plan));
 }

@@ -161,13 +161,17 @@ fn options(is_unique: bool) -> BuildOptions {
     }
 }
 
-/// Builds a file of rows.
-pub fn build_file(path: &Path, batch: &RecordBatch, is_unique: bool) {
-    let input = input(batch);
+/// Builds a file by these options.
+pub fn build_with(path: &Path, batch: &RecordBatch, input: &InputOptions, is_unique: bool) {
     let batches = std::iter::once(Ok(batch.clone()));
     let mut source =
-        pleach_input::open_batches("rows", batch.schema_ref(), batches, &input).expect("columns fit");
+        pleach_input::open_batches("rows", batch.schema_ref(), batches, input).expect("columns fit");
     pleach_builder::build(&mut *source, path, &options(is_unique), &Silent).expect("the build succeeds");
+}
+
+/// Builds a file of rows.
+pub fn build_file(path: &Path, batch: &RecordBatch, is_unique: bool) {
+    build_with(path, batch, &input(batch), is_unique);
 }
 
 /// Builds the next generation of a set, of files of so many tuples.

@@ -4,5 +4,7 @@ mod answers;
 mod copy;
 mod damage;
 mod joins;
+mod joins_answers;
+mod joins_plans;
 mod kit;
 mod plans;
