@@ -7,7 +7,7 @@ use datafusion::arrow::compute::kernels::cmp::distinct;
 use datafusion::arrow::compute::{filter, take};
 use datafusion::common::{DataFusionError, Result};
 use pleach_batch::arrow::ArrowKeys;
-use pleach_batch::{Bound, Found, Pool, Table};
+use pleach_batch::{Bound, Found, Pool};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

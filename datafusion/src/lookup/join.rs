@@ -13,7 +13,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::equivalence::{ProjectionMapping, join_equivalence_properties};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, FilterDescription, FilterPushdownPhase,
@@ -380,6 +380,9 @@ impl ExecutionPlan for LookupJoinExec {
         parent_filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterDescription> {
+        if self.fetch.is_some() {
+            return Ok(FilterDescription::all_unsupported(&parent_filters, &self.children()));
+        }
         // A condition on columns of the probe can be met before the join: its rows decide about nobody else's.
         let is_of_probe = |(at, out): (usize, &Out)| matches!(out, Out::Probe(_)).then_some(at);
         let allowed = self.out()?.iter().enumerate().filter_map(is_of_probe).collect();

@@ -2,6 +2,7 @@
 
 use super::files::Files;
 use super::gather::Gather;
+use crate::error::Error;
 use crate::scan::PleachScanExec;
 use datafusion::arrow::array::new_empty_array;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -10,7 +11,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::projection::ProjectionExpr;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -19,6 +20,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use pleach_batch::Table;
 use pleach_batch::arrow::ArrowKeys;
 use std::sync::Arc;
 
@@ -84,7 +86,7 @@ impl TableSide {
     }
 
     fn of_scan(scan: &PleachScanExec) -> Option<Self> {
-        if !scan.is_whole() {
+        if scan.fetch().is_some() || !scan.dynamic_filters().is_empty() {
             return None;
         }
         let schema = ExecutionPlan::schema(scan);
@@ -159,7 +161,12 @@ impl TableSide {
 
     /// Returns true if values of this type can be looked up.
     fn takes(&self, data_type: &DataType) -> bool {
-        let Ok(table) = self.scan.source().shape() else { return false };
+        let source = self.scan.source();
+        let table = match source.set() {
+            Some(set) => set.shape().map_err(Error::from).and_then(|index| Ok(Table::of(index)?)),
+            None => source.file(0).map(|file| file.table().clone()),
+        };
+        let Ok(table) = table else { return false };
         let data_type = match self.conversion(data_type) {
             Some(converted) => converted,
             None => data_type.clone(),
