@@ -45,6 +45,8 @@ pub struct ScanDescription {
     pub location: String,
     /// Its generation.
     pub generation: u64,
+    /// What tells it from others of this path: see [`Source::identity`].
+    pub identity: [u8; 16],
     /// The columns to return, in this order, by their numbers in the table.
     pub projection: Vec<usize>,
     /// The keys to return.
@@ -144,7 +146,8 @@ impl PleachScanExec {
     /// [`Error::Usage`] if the description does not fit the source.
     pub fn of_source(source: Source, scan: ScanDescription) -> Result<Self> {
         let is_there = |pieces: &Pieces| pieces.iter().all(|piece| piece.file < source.files());
-        if source.generation() != scan.generation || !scan.partitions.iter().all(is_there) {
+        let is_same = (source.generation(), source.identity()) == (scan.generation, scan.identity);
+        if !is_same || !scan.partitions.iter().all(is_there) {
             return Err(Error::Usage(format!(
                 "the plan is of another generation: {}: plan the query again",
                 source.location()
@@ -163,6 +166,7 @@ impl PleachScanExec {
         ScanDescription {
             location: absolute(self.source.location()),
             generation: self.source.generation(),
+            identity: self.source.identity(),
             projection: self.projection.clone(),
             keys: self.keys.clone(),
             partitions: self.division.partitions.clone(),

@@ -174,6 +174,14 @@ impl Source {
             Kind::File { file, .. } => file.map.index().generation(),
         }
     }
+    /// Returns what tells this file or set from others: the id of its contents, or that of the set.
+    #[must_use]
+    pub fn identity(&self) -> [u8; 16] {
+        match &self.0.kind {
+            Kind::Set(set) => set.manifest().facts().set_id,
+            Kind::File { file, .. } => file.map.index().file_id(),
+        }
+    }
     /// Returns the columns.
     #[must_use]
     pub fn columns(&self) -> &Columns {
