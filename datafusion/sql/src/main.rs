@@ -46,7 +46,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         tables::register(&session, table).await?;
     }
     for text in scripts(arguments)? {
-        let statements = DFParserBuilder::new(&text).build().and_then(|mut parser| parser.parse_statements());
+        let statements =
+            DFParserBuilder::new(text.as_str()).build().and_then(|mut parser| parser.parse_statements());
         for statement in statements.map_err(|error| Failure::usage(failure::of_engine(&error)))? {
             let plan = session.state().statement_to_plan(statement).await.map_err(Failure::planning)?;
             let frame = session.execute_logical_plan(plan).await.map_err(Failure::planning)?;

@@ -3,9 +3,8 @@
 use crate::arguments::Table;
 use crate::failure::Failure;
 use datafusion::error::DataFusionError;
-use datafusion::prelude::{
-    ArrowReadOptions, CsvReadOptions, JsonReadOptions, ParquetReadOptions, SessionContext,
-};
+use datafusion::execution::options::ArrowReadOptions;
+use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions, SessionContext};
 use pleach_datafusion::PleachTable;
 use std::path::Path;
 use std::sync::Arc;
