@@ -3,7 +3,7 @@
 use crate::arguments::Table;
 use crate::failure::Failure;
 use datafusion::error::DataFusionError;
-use datafusion::execution::options::ArrowReadOptions;
+use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions, SessionContext};
 use pleach_datafusion::PleachTable;
 use std::path::Path;
