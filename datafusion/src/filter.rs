@@ -1,15 +1,15 @@
 //! Conditions of the engine as sets of keys.
 
 use crate::keys::KeySet;
-use crate::literal::{Comparison, Literals};
+use crate::literal::{Comparison, Literals, text};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr,
     Literal, NotExpr,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
@@ -71,6 +71,9 @@ impl<'a> Conditions<'a> {
         if let Some(list) = expr.downcast_ref::<InListExpr>() {
             return Ok(self.of_list(list));
         }
+        if let Some(like) = expr.downcast_ref::<LikeExpr>() {
+            return Ok(self.of_like(like));
+        }
         if let Some(filter) = expr.downcast_ref::<DynamicFilterPhysicalExpr>() {
             let now = self.of(&filter.current()?)?;
             return Ok(Condition { is_exact: false, ..now });
@@ -125,9 +128,37 @@ impl<'a> Conditions<'a> {
         Ok(keys.map_or_else(Condition::unknown, Condition::exact))
     }
 
+    /// A pattern that is a prefix and `%`.
+    fn of_like(&self, like: &LikeExpr) -> Condition {
+        let pattern = like.pattern().downcast_ref::<Literal>().and_then(|pattern| text(pattern.value()));
+        let prefix = pattern.and_then(|pattern| pattern.strip_suffix('%'));
+        let prefix = prefix.filter(|prefix| !prefix.contains(['%', '_', '\\']));
+        let keys = prefix.filter(|_| !like.case_insensitive() && self.is_key(like.expr()));
+        match keys.and_then(|prefix| self.literals.beginning_with(prefix)) {
+            None => Condition::unknown(),
+            Some(keys) if like.negated() => Condition::exact(keys.not()),
+            Some(keys) => Condition::exact(keys),
+        }
+    }
+
+    /// A list of the keys of several columns, as joins make it: the key is one of them.
+    fn of_structs(&self, list: &InListExpr) -> Option<KeySet> {
+        let function = list.expr().downcast_ref::<ScalarFunctionExpr>().filter(|_| !list.negated())?;
+        let place = function.args().iter().position(|expr| self.is_key(expr))?;
+        let key = |expr: &Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Literal>()?.value() {
+            ScalarValue::Struct(values) if function.name() == "struct" => {
+                ScalarValue::try_from_array(values.columns().get(place)?, 0).ok()
+            }
+            _ => None,
+        };
+        let keys: Vec<ScalarValue> = list.list().iter().map(key).collect::<Option<_>>()?;
+        self.literals.any_of(&keys)
+    }
+
     fn of_list(&self, list: &InListExpr) -> Condition {
         if !self.is_key(list.expr()) {
-            return Condition::unknown();
+            let keys = self.of_structs(list);
+            return keys.map_or_else(Condition::unknown, |keys| Condition { keys, is_exact: false });
         }
         let literals: Option<Vec<&ScalarValue>> =
             list.list().iter().map(|expr| Some(expr.downcast_ref::<Literal>()?.value())).collect();

@@ -151,6 +151,13 @@ impl Literals {
         Some(KeySet::of(ranges))
     }
 
+    /// Returns the keys that begin with a text; `None` if keys are no texts.
+    #[must_use]
+    pub fn beginning_with(&self, prefix: &str) -> Option<KeySet> {
+        let is_text = matches!(self.meaning, Meant::Plain) && self.key_type == KeyType::Utf8;
+        is_text.then(|| KeySet::range(prefix.as_bytes().to_vec(), next_prefix(prefix.as_bytes())))
+    }
+
     fn cut(&self, literal: &ScalarValue) -> Option<Cut> {
         match &self.meaning {
             Meant::Plain => self.plain(literal),
@@ -309,7 +316,8 @@ fn integer(literal: &ScalarValue) -> Option<i128> {
     })
 }
 
-fn text(literal: &ScalarValue) -> Option<&str> {
+/// Returns the text of a literal.
+pub(crate) fn text(literal: &ScalarValue) -> Option<&str> {
     match literal {
         ScalarValue::Utf8(Some(text))
         | ScalarValue::LargeUtf8(Some(text))

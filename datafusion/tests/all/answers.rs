@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn queries(case: &Rows) -> Vec<String> {
     let [low, middle, high] = &case.keys;
     let [no, far] = &case.others;
-    let conditions = [
+    let mut conditions = vec![
         "true".to_owned(),
         format!("k = {middle}"),
         format!("{middle} = k"),
@@ -42,6 +42,18 @@ fn queries(case: &Rows) -> Vec<String> {
         "k IS NOT NULL".to_owned(),
         "k = NULL".to_owned(),
     ];
+    if case.name == "utf8" {
+        let patterns = [
+            "LIKE 'key 00015%'",
+            "LIKE 'key 000_5%'",
+            "NOT LIKE 'key 00%'",
+            "LIKE '%5'",
+            "LIKE 'x%'",
+            "ILIKE 'KEY 00015%'",
+        ];
+        conditions.extend(patterns.map(|pattern| format!("k {pattern}")));
+        conditions.push("starts_with(k, 'key 00027') OR k LIKE 'key 00000__'".to_owned());
+    }
     let mut queries = Vec::new();
     for condition in conditions {
         queries.push(format!("SELECT * FROM T WHERE {condition}"));
