@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! table.rs    a file or a set, and what the package `datafusion` asks of it
-//! fixed.rs    a table that keeps its generation
 //! version.rs  the version of the package `datafusion`
 //! session.rs  sessions                             rows.rs     answers of queries
 //! wait.rs     the threads, and waiting for them    errors.rs   exceptions
@@ -12,7 +11,6 @@
 
 mod capsule;
 mod errors;
-mod fixed;
 mod rows;
 mod session;
 mod table;
