@@ -452,3 +452,105 @@ fn number_value(data_type: &DataType, number: i128) -> Option<ScalarValue> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use pleach::{Index, OpenOptions};
+    use std::cmp::Ordering;
+    use std::sync::Arc;
+
+    const ALL: [Comparison; 6] = [
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Below,
+        Comparison::AtMost,
+        Comparison::Above,
+        Comparison::AtLeast,
+    ];
+
+    fn source(bytes: Vec<u8>) -> Source {
+        let index = Arc::new(Index::from_bytes(bytes).expect("it is a file"));
+        Source::of_index(index, "memory".into(), OpenOptions::default()).expect("it is a table")
+    }
+
+    fn holds(comparison: Comparison, order: Ordering) -> bool {
+        match comparison {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Below => order.is_lt(),
+            Comparison::AtMost => order.is_le(),
+            Comparison::Above => order.is_gt(),
+            Comparison::AtLeast => order.is_ge(),
+        }
+    }
+
+    /// Compares the keys of a condition with those for which it holds.
+    fn check<L: Copy>(
+        literals: &Literals,
+        keys: &[(Datum<'_>, L)],
+        literal: (&ScalarValue, L),
+        order: fn(L, L) -> Ordering,
+    ) {
+        for comparison in ALL {
+            let set = literals.keys(comparison, literal.0).expect("keys can tell");
+            for (key, value) in keys {
+                let bytes = key_bytes(literals.key_type, key).expect("it is a key");
+                let expected = holds(comparison, order(*value, literal.1));
+                assert_eq!(set.covers(&bytes, &bytes), expected, "{key:?} {comparison:?} {:?}", literal.0);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_type_have_a_place() {
+        let order = |one: i128, two: i128| one.cmp(&two);
+        let near = [i128::from(i64::MIN), -3, -1, 0, 1, 2, 7, u32::MAX.into(), i64::MAX.into()];
+        let unsigned = source(pleach::Builder::new().to_bytes([(1u32, 1u32)]).expect("it fits"));
+        let keys = [0, 1, 2, 7, u32::MAX].map(|key| (Datum::U32(key), key.into()));
+        let signed = source(pleach::Builder::new().to_bytes([(1i64, 1u32)]).expect("it fits"));
+        let signed_keys = [i64::MIN, -2, -1, 0, 7, i64::MAX].map(|key| (Datum::I64(key), key.into()));
+        for number in near {
+            let long = ScalarValue::Int64(Some(number as i64));
+            check(unsigned.literals(), &keys, (&long, number), order);
+            check(signed.literals(), &signed_keys, (&long, number), order);
+            let more = ScalarValue::UInt64(Some(u64::MAX));
+            check(unsigned.literals(), &keys, (&more, u64::MAX.into()), order);
+            check(signed.literals(), &signed_keys, (&more, u64::MAX.into()), order);
+        }
+    }
+
+    #[test]
+    fn texts_compare_as_their_bytes() {
+        let source = source(pleach::Builder::new().to_bytes([("b", 1u32)]).expect("it fits"));
+        let texts = ["", "a", "a\0", "aa", "b", "b\u{ff}", "\u{10ffff}"];
+        let keys = texts.map(|text| (Datum::Utf8(text.as_bytes().into()), text));
+        for text in texts.into_iter().chain(["ab", "c"]) {
+            for literal in [ScalarValue::from(text), ScalarValue::LargeUtf8(Some(text.into()))] {
+                check(source.literals(), &keys, (&literal, text), |one, two| one.cmp(two));
+            }
+            let begin = source.literals().beginning_with(text).expect("keys are texts");
+            for (_, key) in &keys {
+                assert_eq!(
+                    begin.covers(key.as_bytes(), key.as_bytes()),
+                    key.starts_with(text),
+                    "{key} {text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_keys_cannot_tell_is_left_to_the_engine() {
+        let floats = source(pleach::Builder::new().to_bytes([(1f64, 1u32)]).expect("it fits"));
+        let of = |literal: ScalarValue| floats.literals().keys(Comparison::Below, &literal);
+        assert_eq!(of(ScalarValue::Float64(Some(f64::NAN))), None);
+        assert_eq!(of(ScalarValue::Float64(Some(-0.0))), None);
+        assert_eq!(of(ScalarValue::Float64(None)), Some(KeySet::none()));
+        assert_eq!(of(ScalarValue::from("1")), None);
+        let numbers = source(pleach::Builder::new().to_bytes([(1u32, 1u32)]).expect("it fits"));
+        assert_eq!(numbers.literals().keys(Comparison::Below, &ScalarValue::Float64(Some(1.5))), None);
+        assert_eq!(numbers.literals().keys(Comparison::Equal, &ScalarValue::Date32(Some(1))), None);
+    }
+}
