@@ -25,9 +25,10 @@ pub(crate) fn same_version(py: Python<'_>) -> PyResult<SameVersion> {
     let theirs: String = package.getattr("__version__")?.extract()?;
     let major = theirs.split('.').next().and_then(|major| major.parse().ok());
     major.and_then(SameVersion::of).ok_or_else(|| {
+        let own = env!("CARGO_PKG_VERSION");
         let text = format!(
-            "wrong version of the package 'datafusion': it is {theirs}, and pleach_datafusion {} needs {ours}: {install}",
-            env!("CARGO_PKG_VERSION")
+            "wrong version of the package 'datafusion': it is {theirs}, and pleach_datafusion {own} needs {ours}: \
+             {install}"
         );
         exception(py, "VersionError", text)
     })
