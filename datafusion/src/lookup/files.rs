@@ -2,7 +2,7 @@
 
 use super::find::failed;
 use crate::keys::KeySet;
-use crate::source::Source;
+use crate::source::{OpenFile, Source};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::{Result, internal_err};
 use pleach_batch::arrow::ArrowKeys;
@@ -75,10 +75,9 @@ impl Files {
     pub(super) fn open(&self, files: Vec<usize>) -> Result<Vec<(usize, OpenTable)>> {
         let open = |file: usize| {
             let opened = self.0.source.file(file).map_err(failed)?;
-            let table = opened.table().clone();
-            let all = 0..table.len();
+            let all = 0..opened.table().len();
             let allowed = (!self.0.keys.is_all()).then(|| opened.ranks(&self.0.keys, all)).transpose();
-            Ok((file, OpenTable { table, allowed: allowed.map_err(failed)? }))
+            Ok((file, OpenTable { allowed: allowed.map_err(failed)?, file: opened }))
         };
         files.into_iter().map(open).collect()
     }
@@ -149,7 +148,7 @@ fn push(column: &mut Column, key: &[u8]) {
 /// A file that is open.
 #[derive(Debug)]
 pub(super) struct OpenTable {
-    pub(super) table: Table,
+    pub(super) file: OpenFile,
     /// Ranks of tuples with wanted keys, ascending; `None` for all.
     pub(super) allowed: Option<Vec<Range<u64>>>,
 }

@@ -11,8 +11,8 @@ use pleach_batch::{Bound, Found, Pool};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Keys of which this part has another key before it are looked up once for a run of equal ones.
-const REPEATED: f64 = 0.75;
+/// If at most this part of keys or ranks differ from the one before, equal ones in a row are taken together.
+pub(super) const REPEATED: f64 = 0.75;
 
 /// For each key, the rank of its first tuple and the number of its tuples.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +182,7 @@ fn lists(files: &[Option<u32>]) -> BTreeMap<usize, Vec<u32>> {
 
 /// Returns rank and number of the tuples of each key in a file.
 fn find_in(file: &OpenTable, keys: ArrayRef) -> Result<(Vec<u64>, Vec<u64>)> {
-    let (table, rows) = (&file.table, keys.len());
+    let (table, rows) = (file.file.table(), keys.len());
     let keys = ArrowKeys::new(table, keys).map_err(failed)?;
     let (mut firsts, mut found) = (vec![0; rows], vec![false; rows]);
     let hits = keys

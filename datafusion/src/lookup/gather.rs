@@ -1,13 +1,14 @@
 //! Ranks become columns.
 
 use super::files::{Files, Opened};
-use super::find::failed;
+use super::find::{REPEATED, failed};
+use crate::read::columns;
 use crate::schema::Columns;
-use datafusion::arrow::array::{Array, ArrayRef, new_empty_array};
-use datafusion::arrow::compute::{concat, interleave};
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, new_empty_array};
+use datafusion::arrow::compute::{concat, interleave, take};
 use datafusion::common::Result;
-use pleach_batch::Pool;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The columns of a table that are read.
 #[derive(Clone, Debug)]
@@ -57,12 +58,19 @@ impl Gather {
         if self.projection.is_empty() {
             return Ok(Vec::new());
         }
-        if files.len() == 1 {
-            return self.read_file(opened, 0, ranks);
-        }
         if ranks.is_empty() {
             let schema = self.columns.schema();
             return Ok(self.projection.iter().map(|&at| new_empty_array(schema.field(at).data_type())).collect());
+        }
+        let Some((once, numbers)) = once(ranks) else { return self.read_each(files, opened, ranks) };
+        let columns = self.read_each(files, opened, &once)?;
+        let numbers = UInt32Array::from(numbers);
+        columns.iter().map(|column| Ok(take(column, &numbers, None)?)).collect()
+    }
+
+    fn read_each(&self, files: &Files, opened: &Opened, ranks: &[u64]) -> Result<Vec<ArrayRef>> {
+        if files.len() == 1 {
+            return self.read_file(opened, 0, ranks);
         }
         let parts = Parts::new(files, ranks);
         let read = |(file, ranks): &(usize, Vec<u64>)| self.read_file(opened, *file, ranks);
@@ -81,12 +89,30 @@ impl Gather {
     }
 
     fn read_file(&self, opened: &Opened, file: usize, ranks: &[u64]) -> Result<Vec<ArrayRef>> {
-        let table = &opened.get(file)?.table;
-        let (keys, values) = table.arrays_at(ranks, &Pool::current()).map_err(failed)?;
-        Ok(self.project(self.columns.divided(keys, values)))
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &rank in ranks {
+            match ranges.last_mut() {
+                Some(last) if last.end == rank => last.end = rank + 1,
+                Some(_) | None => ranges.push(rank..rank + 1),
+            }
+        }
+        let file = &opened.get(file)?.file;
+        columns(file, &ranges, ranks.len(), &self.columns, &self.projection).map_err(failed)
     }
+}
 
-    fn project(&self, all: Vec<ArrayRef>) -> Vec<ArrayRef> {
-        self.projection.iter().map(|&column| ArrayRef::clone(&all[column])).collect()
+/// Takes equal ranks that follow each other together, if there are many. Returns them, and the number of each.
+fn once(ranks: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
+    let changes = ranks.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    if (changes + 1) as f64 > ranks.len() as f64 * REPEATED {
+        return None;
     }
+    let (mut once, mut numbers) = (Vec::with_capacity(changes + 1), Vec::with_capacity(ranks.len()));
+    for &rank in ranks {
+        if once.last() != Some(&rank) {
+            once.push(rank);
+        }
+        numbers.push(once.len() as u32 - 1);
+    }
+    Some((once, numbers))
 }

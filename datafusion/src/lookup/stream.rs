@@ -2,7 +2,7 @@
 
 use super::files::Opened;
 use super::step::{Shared, Step};
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
@@ -146,8 +146,14 @@ impl State {
             }
             let Some(batch) = self.probe.next().await.transpose()? else { return Ok(None) };
             let rows = batch.num_rows().min(self.shared.batch_rows);
-            self.memory.try_resize(batch.get_array_memory_size() + rows * STEP_ROW_BYTES)?;
+            self.memory.try_resize(own_bytes(&batch) + rows * STEP_ROW_BYTES)?;
             self.waiting = Some(batch);
         }
     }
+}
+
+/// Returns the bytes of the rows of a batch, which may be a part of larger buffers.
+fn own_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_default();
+    batch.columns().iter().map(bytes).sum()
 }

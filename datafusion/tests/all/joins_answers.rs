@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use pleach_datafusion::lookup::{Choose, LookupJoinRule};
@@ -285,5 +286,32 @@ async fn a_long_run_comes_in_batches() {
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "{join}");
+    }
+}
+
+/// A look-up join keeps a batch in memory; a hash join keeps one of its sides.
+#[tokio::test]
+async fn memory_is_that_of_a_batch() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.pleach");
+    let rows = 200_000_u64;
+    let batch = kit::batch(Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| row / 2))));
+    kit::build_file(&path, &batch, false);
+    for (choose, is_enough) in [(Choose::Always, true), (Choose::Never, false)] {
+        let memory = RuntimeEnvBuilder::new().with_memory_limit(1 << 20, 1.0).build_arc().expect("a limit");
+        let rules = LookupJoinRule::new().choose(choose).added_to(PhysicalOptimizer::new().rules);
+        let state = SessionStateBuilder::new()
+            .with_config(SessionConfig::new().with_target_partitions(1).with_batch_size(4096))
+            .with_runtime_env(memory)
+            .with_default_features()
+            .with_physical_optimizer_rules(rules);
+        let session = SessionContext::new_with_state(state.build());
+        kit::register(&session, "t", &path);
+        kit::register(&session, "u", &path);
+        let found = kit::rows(&session, "SELECT count(*), max(t.s) FROM u JOIN t ON u.k = t.k").await;
+        assert_eq!(found.is_ok(), is_enough, "{choose:?}: {found:?}");
+        if let Ok(found) = found {
+            assert_eq!(found, [format!("{}|row 999", rows * 2)]);
+        }
     }
 }

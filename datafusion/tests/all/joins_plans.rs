@@ -117,8 +117,15 @@ impl ExecutionPlan for DeclaredExec {
     }
 }
 
+/// Tuples of a table that is so small that hashing it takes less time than looking up many keys.
+const FEW_TUPLES: u64 = 1 << 14;
+
 fn build(path: &Path) {
-    let keys: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..TUPLES).map(|key| key * 3)));
+    build_of(path, TUPLES);
+}
+
+fn build_of(path: &Path, tuples: u64) {
+    let keys: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..tuples).map(|key| key * 3)));
     kit::build_file(path, &kit::batch(keys), true);
 }
 
@@ -136,7 +143,8 @@ const MERGING: Engine = Engine { partitions: 4, is_hash: false, is_after: false 
 fn session(engine: Engine, path: &Path) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(engine.partitions);
     config.options_mut().optimizer.prefer_hash_join = engine.is_hash;
-    config.options_mut().optimizer.enable_dynamic_filter_pushdown = engine.is_hash;
+    // A hash join whose filter another plan waits for is left alone.
+    config.options_mut().optimizer.enable_dynamic_filter_pushdown = engine.is_hash && !engine.is_after;
     let rules = PhysicalOptimizer::new().rules;
     let rules = if engine.is_after {
         let mut rules = rules;
@@ -167,20 +175,23 @@ async fn build_keys_decide() {
     build(&path);
     for engine in [USUAL, MERGING, Engine { is_after: true, ..USUAL }, Engine { is_after: true, ..MERGING }] {
         let session = session(engine, &path);
-        for rows in [Some(100), Some(151), Some(46_000), None] {
+        for rows in [Some(100), Some(151), Some(46_000), Some(10_000_000), None] {
             let text = plan(&session, rows, JOIN).await;
             assert!(text.contains("LookupJoinExec"), "{rows:?}: {text}");
             for other in ["HashJoinExec", "SortMergeJoinExec", "SortExec", "Hash(["] {
                 assert!(!text.contains(other), "{rows:?}: {text}");
             }
         }
-        // The table is the smaller side: it is read once, and its rows are hashed.
-        let text = plan(&session, Some(10_000_000), JOIN).await;
-        if engine.is_hash {
-            assert!(text.contains("HashJoinExec") && !text.contains("LookupJoinExec"), "{text}");
-        } else {
-            // Without hash joins the rival sorts ten million rows.
-            assert!(text.contains("LookupJoinExec"), "{text}");
+    }
+    // A small table is read once, and its rows are hashed, if there are many keys.
+    let small = folder.path().join("small.pleach");
+    build_of(&small, FEW_TUPLES);
+    for engine in [USUAL, Engine { is_after: true, ..USUAL }] {
+        let session = session(engine, &small);
+        for (rows, is_look_up) in [(100, true), (151, true), (46_000, false), (10_000_000, false)] {
+            let text = plan(&session, Some(rows), JOIN).await;
+            assert_eq!(text.contains("LookupJoinExec"), is_look_up, "{rows}: {text}");
+            assert_eq!(text.contains("HashJoinExec"), !is_look_up, "{rows}: {text}");
         }
     }
 }
