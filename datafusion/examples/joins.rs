@@ -130,7 +130,12 @@ struct Way {
 }
 
 const WAYS: &[Way] = &[
-    Way { name: "hash join over Parquet", over: Over::Parquet { pushes_filters: false }, is_hash: true, is_single: false },
+    Way {
+        name: "hash join over Parquet",
+        over: Over::Parquet { pushes_filters: false },
+        is_hash: true,
+        is_single: false,
+    },
     Way {
         name: "hash join over Parquet, filters pushed down",
         over: Over::Parquet { pushes_filters: true },
@@ -138,7 +143,12 @@ const WAYS: &[Way] = &[
         is_single: false,
     },
     Way { name: "hash join over Pleach", over: Over::Pleach(Choose::Never), is_hash: true, is_single: false },
-    Way { name: "merge join over Pleach", over: Over::Pleach(Choose::Never), is_hash: false, is_single: false },
+    Way {
+        name: "merge join over Pleach",
+        over: Over::Pleach(Choose::Never),
+        is_hash: false,
+        is_single: false,
+    },
     Way {
         name: "merge join over Pleach, one partition",
         over: Over::Pleach(Choose::Never),
@@ -152,7 +162,8 @@ const WAYS: &[Way] = &[
 fn main() -> Outcome<()> {
     let options = Options::parse(std::env::args())?;
     fs::create_dir_all(&options.folder)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(options.threads).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(options.threads).enable_all().build()?;
     let cases = [tpch as fn(&Options) -> Outcome<Case>, few_keys];
     for case in cases {
         let case = case(&options)?;
@@ -214,16 +225,20 @@ fn few_keys(options: &Options) -> Outcome<Case> {
     let folder = options.folder.join(format!("keys-{rows}"));
     fs::create_dir_all(&folder)?;
     let large = folder.join("large.parquet");
-    write_parquet(&large, &["k", "v", "w"], || Box::new(batches(rows, &["k", "v", "w"], |row| {
-        vec![key_of(row), mixed(row) % 1_000_000, mixed(row + 1)]
-    })))?;
+    write_parquet(&large, &["k", "v", "w"], || {
+        Box::new(batches(rows, &["k", "v", "w"], |row| {
+            vec![key_of(row), mixed(row) % 1_000_000, mixed(row + 1)]
+        }))
+    })?;
     let set = folder.join("large.set");
     write_set(&set, &large, true)?;
     let few = folder.join(format!("few-{keys}.parquet"));
-    write_parquet(&few, &["k", "m"], || Box::new(batches(keys, &["k", "m"], move |row| {
-        let chosen = key_of(mixed(row) % rows.max(1));
-        vec![if row % 2 == 0 { chosen } else { chosen + 1 }, row]
-    })))?;
+    write_parquet(&few, &["k", "m"], || {
+        Box::new(batches(keys, &["k", "m"], move |row| {
+            let chosen = key_of(mixed(row) % rows.max(1));
+            vec![if row % 2 == 0 { chosen } else { chosen + 1 }, row]
+        }))
+    })?;
     Ok(Case {
         name: "keys",
         title: format!("{keys} keys join {rows} rows"),
@@ -245,8 +260,10 @@ fn batches(
     let each = 65_536;
     (0..rows.div_ceil(each)).map(move |number| {
         let all: Vec<Vec<u64>> = (number * each..rows.min(number * each + each)).map(&row).collect();
-        let column = |at: usize| Arc::new(UInt64Array::from_iter_values(all.iter().map(|row| row[at]))) as ArrayRef;
-        let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::UInt64, false)).collect();
+        let column =
+            |at: usize| Arc::new(UInt64Array::from_iter_values(all.iter().map(|row| row[at]))) as ArrayRef;
+        let fields: Vec<Field> =
+            names.iter().map(|name| Field::new(*name, DataType::UInt64, false)).collect();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), (0..names.len()).map(column).collect())
     })
 }
@@ -261,7 +278,8 @@ fn write_parquet(path: &Path, names: &[&str], batches: impl FnOnce() -> Batches)
     let mut writer: Option<ArrowWriter<File>> = None;
     for batch in batches() {
         let batch = batch?;
-        let columns = names.iter().map(|name| batch.schema().index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let columns =
+            names.iter().map(|name| batch.schema().index_of(name)).collect::<Result<Vec<_>, _>>()?;
         let batch = batch.project(&columns)?;
         if writer.is_none() {
             writer = Some(ArrowWriter::try_new(File::create(&unfinished)?, batch.schema(), None)?);
@@ -280,7 +298,8 @@ fn write_set(path: &Path, parquet: &Path, is_unique: bool) -> Outcome<()> {
     if Set::is_set(path) {
         return Ok(());
     }
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(parquet)?)?.with_batch_size(65_536).build()?;
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(parquet)?)?.with_batch_size(65_536).build()?;
     let schema: SchemaRef = datafusion::arrow::record_batch::RecordBatchReader::schema(&reader);
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let input = InputOptions {

@@ -97,7 +97,8 @@ impl Borders {
     fn new(manifest: &Manifest) -> Result<Self> {
         let table = |key: &dyn Fn(usize) -> Vec<u8>| -> Result<Table> {
             let mut schema = source_schema(manifest.schema());
-            (schema.value_type, schema.value_logical, schema.interval) = (ValueType::None, String::new(), None);
+            (schema.value_type, schema.value_logical, schema.interval) =
+                (ValueType::None, String::new(), None);
             let mut chunk = Chunk::new(schema.key_type, ValueType::None);
             (0..manifest.files()).for_each(|file| push(&mut chunk.keys, &key(file)));
             let options = BuildOptions { unique: Some(Unique::First), ..BuildOptions::default() };

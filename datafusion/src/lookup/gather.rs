@@ -60,7 +60,11 @@ impl Gather {
         }
         if ranks.is_empty() {
             let schema = self.columns.schema();
-            return Ok(self.projection.iter().map(|&at| new_empty_array(schema.field(at).data_type())).collect());
+            return Ok(self
+                .projection
+                .iter()
+                .map(|&at| new_empty_array(schema.field(at).data_type()))
+                .collect());
         }
         let Some((once, numbers)) = once(ranks) else { return self.read_each(files, opened, ranks) };
         let columns = self.read_each(files, opened, &once)?;

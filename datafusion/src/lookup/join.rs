@@ -23,7 +23,8 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::{EmbeddedProjection, ProjectionExec, try_embed_projection};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, apply_expression_roots,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    apply_expression_roots,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -73,13 +74,16 @@ impl LookupJoinExec {
         projection: Option<Vec<usize>>,
     ) -> Result<Self> {
         let Some(kept) = Kept::new(join_type, probe_side) else {
-            return plan_err!("a look-up join cannot be a {join_type} join with its probe on the {probe_side}");
+            return plan_err!(
+                "a look-up join cannot be a {join_type} join with its probe on the {probe_side}"
+            );
         };
         if !table.is_key(&on.1) {
             return plan_err!("a look-up join needs the key of a table, not '{}'", on.1);
         }
         let (schema, columns) = joined(&probe.schema(), table.schema(), probe_side, join_type);
-        let properties = properties(&probe, &table, probe_side, &on, join_type, schema, projection.as_deref())?;
+        let properties =
+            properties(&probe, &table, probe_side, &on, join_type, schema, projection.as_deref())?;
         Ok(Self {
             probe,
             table,
@@ -252,7 +256,8 @@ impl DisplayAs for LookupJoinExec {
                     write!(f, ", filter={}", filter.expression())?;
                 }
                 if self.projection.is_some() {
-                    let names: Vec<String> = self.schema().fields().iter().map(|field| field.name().clone()).collect();
+                    let names: Vec<String> =
+                        self.schema().fields().iter().map(|field| field.name().clone()).collect();
                     write!(f, ", projection=[{}]", names.join(", "))?;
                 }
                 self.fetch.map_or(Ok(()), |fetch| write!(f, ", fetch={fetch}"))
@@ -344,7 +349,11 @@ impl ExecutionPlan for LookupJoinExec {
         vec![ChildStats::At(partition)]
     }
 
-    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
         let mut statistics = match (&self.statistics, args.partition()) {
             (Some(statistics), None) => Statistics::clone(statistics),
             (Some(_) | None, _) => Statistics::new_unknown(&self.schema()),
@@ -367,7 +376,10 @@ impl ExecutionPlan for LookupJoinExec {
         Some(Arc::new(join.with_limit(limit)))
     }
 
-    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if self.projection.is_some() {
             return Ok(None);
         }
@@ -386,7 +398,8 @@ impl ExecutionPlan for LookupJoinExec {
         // A condition on columns of the probe can be met before the join: its rows decide about nobody else's.
         let is_of_probe = |(at, out): (usize, &Out)| matches!(out, Out::Probe(_)).then_some(at);
         let allowed = self.out()?.iter().enumerate().filter_map(is_of_probe).collect();
-        let child = ChildFilterDescription::from_child_with_allowed_indices(&parent_filters, allowed, &self.probe)?;
+        let child =
+            ChildFilterDescription::from_child_with_allowed_indices(&parent_filters, allowed, &self.probe)?;
         Ok(FilterDescription::new().with_child(child))
     }
 }

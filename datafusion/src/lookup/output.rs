@@ -39,9 +39,15 @@ impl Kept {
         match (join_type, probe_side) {
             (JoinType::Inner, JoinSide::Left | JoinSide::Right) => Some(Self::Matches),
             (JoinType::Left, JoinSide::Left) | (JoinType::Right, JoinSide::Right) => Some(Self::All),
-            (JoinType::LeftSemi, JoinSide::Left) | (JoinType::RightSemi, JoinSide::Right) => Some(Self::Matched),
-            (JoinType::LeftAnti, JoinSide::Left) | (JoinType::RightAnti, JoinSide::Right) => Some(Self::Unmatched),
-            (JoinType::LeftMark, JoinSide::Left) | (JoinType::RightMark, JoinSide::Right) => Some(Self::Marked),
+            (JoinType::LeftSemi, JoinSide::Left) | (JoinType::RightSemi, JoinSide::Right) => {
+                Some(Self::Matched)
+            }
+            (JoinType::LeftAnti, JoinSide::Left) | (JoinType::RightAnti, JoinSide::Right) => {
+                Some(Self::Unmatched)
+            }
+            (JoinType::LeftMark, JoinSide::Left) | (JoinType::RightMark, JoinSide::Right) => {
+                Some(Self::Marked)
+            }
             (_, JoinSide::Left | JoinSide::Right | JoinSide::None) => None,
         }
     }

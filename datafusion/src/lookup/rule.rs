@@ -11,7 +11,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, NullEquality, Result, SplitPoint};
 use datafusion::logical_expr::{JoinType, Operator};
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
-use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExprRef, PhysicalSortExpr, RangePartitioning};
+use datafusion::physical_expr::{
+    LexOrdering, Partitioning, PhysicalExprRef, PhysicalSortExpr, RangePartitioning,
+};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
@@ -48,6 +50,28 @@ pub enum Choose {
 /// It belongs right after `JoinSelection`, before the rule that repartitions and sorts. A rule made with
 /// [`LookupJoinRule::after_requirements`] also takes repartitions and sorts away that were made for the join it
 /// replaces.
+///
+/// ```
+/// use pleach_datafusion::PleachTable;
+/// use std::sync::Arc;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("squares.pleach");
+/// pleach_builder::Builder::new().build(&path, (0..100_000u64).map(|number| (number, number * number)))?;
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// // A session with this rule.
+/// let session = pleach_datafusion::session();
+/// session.register_table("squares", Arc::new(PleachTable::open(&path)?))?;
+/// let query = "SELECT n, value FROM (VALUES (12), (-1)) AS few(n) JOIN squares ON few.n = squares.key";
+/// let rows = session.sql(query).await?.collect().await?;
+/// assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
+/// let plan = session.sql(query).await?.create_physical_plan().await?;
+/// let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+/// assert!(text.contains("LookupJoinExec") && !text.contains("HashJoinExec"), "{text}");
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LookupJoinRule {
     choose: Choose,
@@ -104,7 +128,11 @@ impl LookupJoinRule {
         rules
     }
 
-    fn replaced(&self, plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Option<LookupJoinExec>> {
+    fn replaced(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Option<LookupJoinExec>> {
         let Some(join) = Join::of_plan(plan) else { return Ok(None) };
         let mut best: Option<(f64, Candidate)> = None;
         for probe_side in [JoinSide::Left, JoinSide::Right] {
@@ -187,7 +215,11 @@ impl LookupJoinRule {
 }
 
 impl PhysicalOptimizerRule for LookupJoinRule {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.choose == Choose::Never {
             return Ok(plan);
         }
@@ -219,7 +251,8 @@ impl PhysicalOptimizerRule for LookupJoinRule {
 fn keeps_output(old: &Arc<dyn ExecutionPlan>, new: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let Some(ordering) = old.output_ordering() else { return Ok(true) };
     let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
-    Ok(partitions(new) <= partitions(old) && new.equivalence_properties().ordering_satisfy(ordering.clone())?)
+    Ok(partitions(new) <= partitions(old)
+        && new.equivalence_properties().ordering_satisfy(ordering.clone())?)
 }
 
 /// A join that the plan has.
@@ -374,7 +407,8 @@ fn of_distinct(
     let schema = probe.schema();
     let group = PhysicalGroupBy::new_single(vec![(key, "key".to_owned())]);
     let last = group.as_final();
-    let partial = AggregateExec::try_new(AggregateMode::Partial, group, vec![], vec![], probe, Arc::clone(&schema))?;
+    let partial =
+        AggregateExec::try_new(AggregateMode::Partial, group, vec![], vec![], probe, Arc::clone(&schema))?;
     let partial = Arc::new(partial);
     let distinct =
         AggregateExec::try_new(AggregateMode::FinalPartitioned, last, vec![], vec![], partial, schema)?;

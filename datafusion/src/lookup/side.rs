@@ -9,9 +9,9 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::projection::ProjectionExpr;
-use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -124,7 +124,9 @@ impl TableSide {
         let replace = |expr: PhysicalExprRef| {
             Ok(match expr.downcast_ref::<Column>().map(Column::index) {
                 Some(at) if at < self.columns.len() => Transformed::yes(Arc::clone(&self.columns[at].expr)),
-                Some(at) => return datafusion::common::internal_err!("column {at} of {}", self.columns.len()),
+                Some(at) => {
+                    return datafusion::common::internal_err!("column {at} of {}", self.columns.len());
+                }
                 None => Transformed::no(expr),
             })
         };
@@ -151,9 +153,9 @@ impl TableSide {
             types.push(cast.cast_type().clone());
             own = Arc::clone(cast.expr());
         }
-        let is_key = own.downcast_ref::<Column>().is_some_and(|column| {
-            self.scan.projection().get(column.index()) == Some(&0)
-        });
+        let is_key = own
+            .downcast_ref::<Column>()
+            .is_some_and(|column| self.scan.projection().get(column.index()) == Some(&0));
         let mut from = key_type;
         let is_exact = types.iter().rev().all(|to| is_exact(std::mem::replace(&mut from, to), to));
         is_key && is_exact && self.takes(from)
@@ -179,7 +181,13 @@ impl TableSide {
     pub(super) fn conversion(&self, data_type: &DataType) -> Option<DataType> {
         let key_type = self.scan.source().columns().key_type();
         let is_decimal = |data_type: &DataType| {
-            matches!(data_type, DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..))
+            matches!(
+                data_type,
+                DataType::Decimal32(..)
+                    | DataType::Decimal64(..)
+                    | DataType::Decimal128(..)
+                    | DataType::Decimal256(..)
+            )
         };
         (is_decimal(data_type) && key_type.is_integer()).then(|| key_type.clone())
     }
@@ -218,6 +226,9 @@ fn is_exact(from: &DataType, to: &DataType) -> bool {
     if let T::Dictionary(_, values) = to {
         return is_exact(from, values);
     }
+    if let (T::Decimal128(few, scale), T::Decimal128(more, same)) = (from, to) {
+        return scale == same && few <= more;
+    }
     let Some((is_signed, bits)) = integer(from) else { return false };
     match to {
         T::Decimal128(precision, 0) | T::Decimal256(precision, 0) => {
@@ -235,7 +246,8 @@ fn is_exact(from: &DataType, to: &DataType) -> bool {
 /// Returns whether integers of a type have a sign, and their bits.
 fn integer(data_type: &DataType) -> Option<(bool, usize)> {
     let bits = 8 * data_type.primitive_width()?;
-    (data_type.is_signed_integer() || data_type.is_unsigned_integer()).then(|| (data_type.is_signed_integer(), bits))
+    (data_type.is_signed_integer() || data_type.is_unsigned_integer())
+        .then(|| (data_type.is_signed_integer(), bits))
 }
 
 #[cfg(test)]
@@ -258,6 +270,9 @@ mod tests {
             (T::Int32, T::Decimal128(10, 0), true),
             (T::Int32, T::Decimal128(9, 0), false),
             (T::UInt8, T::Decimal128(3, 0), true),
+            (T::Decimal128(15, 2), T::Decimal128(18, 2), true),
+            (T::Decimal128(15, 2), T::Decimal128(18, 3), false),
+            (T::Decimal128(18, 2), T::Decimal128(15, 2), false),
             (T::Utf8, T::Utf8View, true),
             (T::LargeUtf8, T::Dictionary(Box::new(T::Int32), Box::new(T::Utf8)), true),
             (T::Utf8, T::Int64, false),

@@ -4,7 +4,9 @@ use super::files::{Files, Opened};
 use super::find::{Runs, Sought};
 use super::gather::Gather;
 use super::output::{Kept, Out};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array,
+};
 use datafusion::arrow::compute::{CastOptions, cast_with_options, filter, filter_record_batch, not, take};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
@@ -200,14 +202,21 @@ impl Step {
             Out::Probe(at) => Ok(take(self.rows.column(at), rows, None)?),
             Out::Table(at) => match columns.get(at) {
                 Some(Some(column)) => Ok(ArrayRef::clone(column)),
-                Some(None) | None => datafusion::common::internal_err!("column {at} of the table was not read"),
+                Some(None) | None => {
+                    datafusion::common::internal_err!("column {at} of the table was not read")
+                }
             },
             Out::Mark => datafusion::common::internal_err!("a mark is not a column of pairs"),
         }
     }
 
     /// Makes the batch of pairs.
-    fn joined(&self, shared: &Shared, rows: &UInt32Array, columns: &[Option<ArrayRef>]) -> Result<RecordBatch> {
+    fn joined(
+        &self,
+        shared: &Shared,
+        rows: &UInt32Array,
+        columns: &[Option<ArrayRef>],
+    ) -> Result<RecordBatch> {
         let is_all = rows.len() == self.rows.num_rows()
             && rows.null_count() == 0
             && rows.values().iter().enumerate().all(|(at, &row)| row as usize == at);
@@ -271,7 +280,9 @@ impl Step {
         };
         let count = chosen.as_ref().map_or(matched.len(), BooleanArray::true_count);
         let arrays = shared.out.iter().map(|&out| match (out, &chosen) {
-            (Out::Probe(at), Some(chosen)) if count < chosen.len() => Ok(filter(self.rows.column(at), chosen)?),
+            (Out::Probe(at), Some(chosen)) if count < chosen.len() => {
+                Ok(filter(self.rows.column(at), chosen)?)
+            }
             (Out::Probe(at), _) => Ok(ArrayRef::clone(self.rows.column(at))),
             (Out::Mark, _) => Ok(Arc::new(matched.clone()) as ArrayRef),
             // The join has no columns of the table.

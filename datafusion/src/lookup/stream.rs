@@ -7,7 +7,9 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
@@ -103,7 +105,8 @@ impl State {
 
     fn next_of_step(&mut self) -> Result<Option<RecordBatch>> {
         let Some(step) = &mut self.step else { return Ok(None) };
-        let (_all, _own) = (self.metrics.baseline.elapsed_compute().timer(), self.metrics.gather_time.timer());
+        let (_all, _own) =
+            (self.metrics.baseline.elapsed_compute().timer(), self.metrics.gather_time.timer());
         let batch = step.next(&self.shared, &self.opened)?;
         if batch.is_none() {
             self.step = None;
@@ -125,7 +128,8 @@ impl State {
             let files = shared.files.clone();
             // Opening may wait for a disk or a network, which no thread of the engine should do.
             let opening = SpawnedTask::spawn_blocking(move || files.open(missing));
-            self.opened.add(opening.join().await.map_err(|error| DataFusionError::External(Box::new(error)))??);
+            self.opened
+                .add(opening.join().await.map_err(|error| DataFusionError::External(Box::new(error)))??);
         }
         let _all = self.metrics.baseline.elapsed_compute().timer();
         let _own = self.metrics.look_up_time.timer();

@@ -27,7 +27,10 @@ const JOINS: &[(&str, bool)] = &[
     ("SELECT p.m, p.k FROM p LEFT ANTI JOIN T t ON p.k = t.k", true),
     ("SELECT p.m FROM T t RIGHT ANTI JOIN p ON p.k = t.k", true),
     ("SELECT p.m FROM p WHERE p.m < 20 OR EXISTS (SELECT 1 FROM T t WHERE t.k = p.k)", true),
-    ("SELECT p.m FROM p WHERE p.m < 20 OR NOT EXISTS (SELECT 1 FROM T t WHERE t.k = p.k AND t.n > p.m)", true),
+    (
+        "SELECT p.m FROM p WHERE p.m < 20 OR NOT EXISTS (SELECT 1 FROM T t WHERE t.k = p.k AND t.n > p.m)",
+        true,
+    ),
     // Tuples that have a match, each of them once.
     ("SELECT t.k, t.n, t.s FROM T t WHERE t.k IN (SELECT k FROM p)", true),
     ("SELECT t.s FROM T t RIGHT JOIN p ON p.k = t.k WHERE t.k IN (SELECT k FROM p WHERE m > 9)", true),
@@ -98,7 +101,8 @@ fn probe(keys: &ArrayRef, data_type: &DataType, rows: usize, is_sorted: bool) ->
     let keys = cast(&keys, data_type).expect("keys can be cast");
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row * 17 % 64)));
     let fields = vec![Field::new("k", data_type.clone(), true), Field::new("m", DataType::Int64, false)];
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![keys, numbers]).expect("columns are of one length")
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![keys, numbers])
+        .expect("columns are of one length")
 }
 
 fn register_probe(session: &SessionContext, batch: &RecordBatch, parts: usize) {
@@ -107,7 +111,8 @@ fn register_probe(session: &SessionContext, batch: &RecordBatch, parts: usize) {
         let first = (part * each).min(batch.num_rows());
         vec![batch.slice(first, each.min(batch.num_rows() - first))]
     };
-    let table = MemTable::try_new(batch.schema(), (0..parts).map(part).collect()).expect("rows are of their schema");
+    let table =
+        MemTable::try_new(batch.schema(), (0..parts).map(part).collect()).expect("rows are of their schema");
     session.register_table("p", Arc::new(table)).expect("the name is free");
 }
 
@@ -116,12 +121,14 @@ async fn compare(session: &SessionContext, case: &Rows, what: &str) {
     for (join, is_look_up) in JOINS {
         let join = join.replace("LOW", low).replace("HIGH", high);
         let [own, expected] = ["pleach", "rows"].map(|table| join.replace("T t", &format!("{table} t")));
-        let [own, expected] = [(own, "pleach"), (expected, "rows")]
-            .map(|(join, table)| join.replace("T u", &format!("{table} u")).replace("FROM T", &format!("FROM {table}")));
+        let [own, expected] = [(own, "pleach"), (expected, "rows")].map(|(join, table)| {
+            join.replace("T u", &format!("{table} u")).replace("FROM T", &format!("FROM {table}"))
+        });
         let plan = kit::plan(session, &own).await;
         let text = kit::text(&plan);
         assert_eq!(text.contains("LookupJoinExec"), *is_look_up, "{what} {own}\n{text}");
-        let mut found = kit::run(session, &plan).await.unwrap_or_else(|error| panic!("{what} {own}: {error}\n{text}"));
+        let mut found =
+            kit::run(session, &plan).await.unwrap_or_else(|error| panic!("{what} {own}: {error}\n{text}"));
         let mut expected = kit::rows(session, &expected).await.expect("the oracle answers");
         found.sort();
         expected.sort();
@@ -152,7 +159,12 @@ async fn compare_all(case: &Rows) {
     kit::build_file(&file, &batch, case.is_unique);
     kit::build_set(&set, &batch, case.is_unique, 150);
     for (number, data_type) in types(all.column(0).data_type()).iter().enumerate() {
-        let shapes = [(700, false, 2, 64, true), (700, true, 1, 8192, false), (1, false, 1, 100, true), (0, false, 1, 100, true)];
+        let shapes = [
+            (700, false, 2, 64, true),
+            (700, true, 1, 8192, false),
+            (1, false, 1, 100, true),
+            (0, false, 1, 100, true),
+        ];
         for (rows, is_sorted, partitions, batch_rows, is_hash) in shapes {
             if number > 0 && rows < 700 {
                 continue;
@@ -224,7 +236,8 @@ async fn keys_of_another_type_that_do_not_fit() {
     kit::register_rows(&session, "rows", &batch);
     kit::register_rows(&session, "p", &kit::batch(Arc::new(UInt64Array::from(vec![u64::MAX, 2, 5]))));
     let fields = vec![Field::new("k", DataType::Int64, true)];
-    let probe = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![Arc::new(Int64Array::from_iter(numbers))]);
+    let probe =
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![Arc::new(Int64Array::from_iter(numbers))]);
     kit::register_rows(&session, "q", &probe.expect("one column"));
     for (probe, expected) in [("p", 2), ("q", 4)] {
         let query = format!("SELECT x.k, t.s FROM {probe} x JOIN pleach t ON x.k = t.k");
@@ -254,7 +267,8 @@ async fn rows_keep_the_order_of_the_probe() {
     let first = |row: &String| row.split('|').take(2).map(str::to_owned).collect::<Vec<_>>();
     let mut found: Vec<_> = rows.iter().map(first).collect();
     found.dedup();
-    let mut expected: Vec<_> = kit::rows(&session, "SELECT m, k FROM p").await.expect("it answers").iter().map(first).collect();
+    let mut expected: Vec<_> =
+        kit::rows(&session, "SELECT m, k FROM p").await.expect("it answers").iter().map(first).collect();
     expected.dedup();
     assert_eq!(found, expected);
 }
@@ -264,7 +278,8 @@ async fn rows_keep_the_order_of_the_probe() {
 async fn a_long_run_comes_in_batches() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("t.pleach");
-    let batch = kit::batch(Arc::new(UInt64Array::from_iter_values((0..20_000).map(|row| u64::from(row >= 3)))));
+    let batch =
+        kit::batch(Arc::new(UInt64Array::from_iter_values((0..20_000).map(|row| u64::from(row >= 3)))));
     kit::build_file(&path, &batch, false);
     let session = session(1, 128, true);
     kit::register(&session, "pleach", &path);

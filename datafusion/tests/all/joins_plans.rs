@@ -202,7 +202,8 @@ async fn the_plan_shows_what_is_looked_up() {
     let path = folder.path().join("t.pleach");
     build(&path);
     let session = session(Engine { partitions: 1, ..USUAL }, &path);
-    let query = "SELECT p.m, t.n FROM p LEFT JOIN (SELECT * FROM t WHERE k > 30) t ON p.k = t.k AND p.m > t.n";
+    let query =
+        "SELECT p.m, t.n FROM p LEFT JOIN (SELECT * FROM t WHERE k > 30) t ON p.k = t.k AND p.m > t.n";
     let text = plan(&session, Some(100), query).await;
     let place = path.display();
     for part in [
@@ -248,8 +249,7 @@ async fn order_and_partitions_that_plans_above_need_are_kept() {
             let plan = kit::plan(&session, query).await;
             assert!(kit::text(&plan).contains("LookupJoinExec"), "{}", kit::text(&plan));
             let rows = kit::run(&session, &plan).await.expect("it answers");
-            let keys: Vec<u64> =
-                rows.iter().filter_map(|row| row.split('|').next()?.parse().ok()).collect();
+            let keys: Vec<u64> = rows.iter().filter_map(|row| row.split('|').next()?.parse().ok()).collect();
             assert_eq!(keys, (0..3000).step_by(3).collect::<Vec<u64>>(), "{}", kit::text(&plan));
         }
     }
