@@ -126,7 +126,8 @@ struct Way {
     name: &'static str,
     over: Over,
     is_hash: bool,
-    is_single: bool,
+    /// Streams that are sorted stay so when they are repartitioned.
+    keeps_order: bool,
 }
 
 const WAYS: &[Way] = &[
@@ -134,29 +135,34 @@ const WAYS: &[Way] = &[
         name: "hash join over Parquet",
         over: Over::Parquet { pushes_filters: false },
         is_hash: true,
-        is_single: false,
+        keeps_order: false,
     },
     Way {
         name: "hash join over Parquet, filters pushed down",
         over: Over::Parquet { pushes_filters: true },
         is_hash: true,
-        is_single: false,
+        keeps_order: false,
     },
-    Way { name: "hash join over Pleach", over: Over::Pleach(Choose::Never), is_hash: true, is_single: false },
+    Way {
+        name: "hash join over Pleach",
+        over: Over::Pleach(Choose::Never),
+        is_hash: true,
+        keeps_order: false,
+    },
     Way {
         name: "merge join over Pleach",
         over: Over::Pleach(Choose::Never),
         is_hash: false,
-        is_single: false,
+        keeps_order: false,
     },
     Way {
-        name: "merge join over Pleach, one partition",
+        name: "merge join over Pleach, order kept",
         over: Over::Pleach(Choose::Never),
         is_hash: false,
-        is_single: true,
+        keeps_order: true,
     },
-    Way { name: "look-up join", over: Over::Pleach(Choose::Always), is_hash: true, is_single: false },
-    Way { name: "chosen by itself", over: Over::Pleach(Choose::Fastest), is_hash: true, is_single: false },
+    Way { name: "look-up join", over: Over::Pleach(Choose::Always), is_hash: true, keeps_order: false },
+    Way { name: "chosen by itself", over: Over::Pleach(Choose::Fastest), is_hash: true, keeps_order: false },
 ];
 
 fn main() -> Outcome<()> {
@@ -324,8 +330,8 @@ fn write_set(path: &Path, parquet: &Path, is_unique: bool) -> Outcome<()> {
 
 /// Makes a session in which a way's tables are registered.
 async fn session(options: &Options, case: &Case, way: Way) -> Outcome<SessionContext> {
-    let partitions = if way.is_single { 1 } else { options.threads };
-    let mut config = SessionConfig::new().with_target_partitions(partitions);
+    let mut config = SessionConfig::new().with_target_partitions(options.threads);
+    config.options_mut().optimizer.prefer_existing_sort = way.keeps_order;
     config.options_mut().optimizer.prefer_hash_join = way.is_hash;
     if let Over::Parquet { pushes_filters } = way.over {
         config.options_mut().execution.parquet.pushdown_filters = pushes_filters;

@@ -196,8 +196,10 @@ impl LookupJoinRule {
                 let is_one = config.execution.target_partitions == 1;
                 let sorts = |side: &Arc<dyn ExecutionPlan>, is_sorted: bool| match self.is_after {
                     true => has_sort(side),
-                    // Without other partitions, what is sorted remains so.
-                    false => !(is_sorted && is_one),
+                    // Rows that change their partition are sorted again.
+                    false => {
+                        !is_sorted || !is_one && !matches!(side.output_partitioning(), Partitioning::Range(_))
+                    }
                 };
                 let table_key = &candidate.on.1;
                 of(Rival::Merge {

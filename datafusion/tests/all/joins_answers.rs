@@ -161,7 +161,7 @@ async fn compare_all(case: &Rows) {
     for (number, data_type) in types(all.column(0).data_type()).iter().enumerate() {
         let shapes = [
             (700, false, 2, 64, true),
-            (700, true, 1, 8192, false),
+            (700, true, 2, 8192, false),
             (1, false, 1, 100, true),
             (0, false, 1, 100, true),
         ];

@@ -219,13 +219,13 @@ async fn the_plan_shows_what_is_looked_up() {
 }
 
 #[tokio::test]
-async fn a_merge_join_without_sorts_is_kept() {
+async fn sides_in_order_are_not_sorted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("t.pleach");
     build(&path);
     // Both sides are read in the order of their keys, and all of their rows have a match.
     for is_after in [false, true] {
-        let session = session(Engine { partitions: 1, is_hash: false, is_after }, &path);
+        let session = session(Engine { partitions: 2, is_hash: false, is_after }, &path);
         kit::register(&session, "u", &path);
         let text = plan(&session, None, "SELECT t.n, u.n FROM t JOIN u ON t.k = u.k").await;
         assert!(!text.contains("SortExec"), "{text}");
