@@ -243,8 +243,12 @@ fn both(one: &VecDeque<Range<u64>>, two: &[Range<u64>]) -> VecDeque<Range<u64>> 
 fn read(file: &OpenFile, ranges: &[Range<u64>], rows: usize, task: &Task) -> EngineResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let arrays = read::columns(file, ranges, rows, task.source.columns(), &task.projection)?;
-    RecordBatch::try_new_with_options(Arc::clone(&task.schema), arrays, &options)
-        .map_err(DataFusionError::from)
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&task.schema), arrays, &options)?;
+    if !task.is_reversed || batch.num_columns() == 0 {
+        return Ok(batch);
+    }
+    let backwards = UInt64Array::from_iter_values((0..rows as u64).rev());
+    take_record_batch(&batch, &backwards).map_err(DataFusionError::from)
 }
 
 impl Stream for ScanStream {
