@@ -4,7 +4,6 @@ use datafusion::error::DataFusionError;
 use pleach_datafusion::Error;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use std::error::Error as _;
 
 /// Makes an exception of the class with this name in `pleach_datafusion.errors`.
 pub(crate) fn exception(py: Python<'_>, class: &str, text: String) -> PyErr {

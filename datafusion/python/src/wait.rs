@@ -48,7 +48,7 @@ pub(crate) fn wait<T: Send + 'static>(
             let mut task = pin!(SpawnedTask::spawn(work));
             loop {
                 match tokio::time::timeout(LOOK, &mut task).await {
-                    Ok(outcome) => return Ok(outcome),
+                    Ok(outcome) => return Ok::<_, PyErr>(outcome),
                     // Other threads than the main one have no signals: this returns at once.
                     Err(_) => Python::attach(|py| py.check_signals())?,
                 }
