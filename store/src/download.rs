@@ -129,21 +129,25 @@ pub(crate) async fn upload(
         connection.store.put(&path, content.into()).await?;
         return Ok(());
     }
-    if is_new {
-        match connection.facts(&path).await {
-            Ok(_) => return Err(exists(&path)),
-            Err(Fault::Store(object_store::Error::NotFound { .. })) => {}
-            Err(fault) => return Err(fault),
-        }
-    }
+    let before = match connection.facts(&path).await {
+        Ok(_) if is_new => return Err(exists(&path)),
+        Ok(facts) => Some(facts),
+        Err(Fault::Store(object_store::Error::NotFound { .. })) => None,
+        Err(fault) => return Err(fault),
+    };
     let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX)) as usize;
     let started = connection.store.put_multipart_opts(&path, Default::default()).await?;
     let mut upload = WriteMultipart::new_with_chunk_size(started, part_bytes);
     match send(&mut upload, &mut file, part_bytes, bytes).await {
-        Ok(()) => {
-            upload.finish().await?;
-            Ok(())
-        }
+        Ok(()) => match upload.finish().await {
+            Ok(_) => Ok(()),
+            // The last request may have been answered, the answer lost, and the request refused when it was sent
+            // again. The object tells.
+            Err(error) => match connection.facts(&path).await {
+                Ok(after) if after.bytes == bytes && before.as_ref() != Some(&after) => Ok(()),
+                Ok(_) | Err(_) => Err(error.into()),
+            },
+        },
         Err(fault) => {
             // The parts are then litter of the store, which its own rules delete.
             let _ = upload.abort().await;
