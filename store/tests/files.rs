@@ -141,7 +141,8 @@ fn files_are_sent_and_not_overwritten() {
         assert!(fs::read(&there).expect("an object") == first, "{name}");
         send(&second, true).expect("by force");
         assert!(fs::read(&there).expect("an object") == second, "{name}");
-        let file = server.open(&format!("s3://{BUCKET}/x/{name}")).expect("a file");
+        let url = remote(&format!("s3://{BUCKET}/x/{name}"));
+        let file = RemoteFile::open(url, options()).expect("a file");
         assert_eq!(fs::read(file.fetch().expect("a copy")).expect("a copy"), second);
     }
 }

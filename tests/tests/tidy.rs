@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Packages of the workspace that a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("pleach-format", &[]),
     ("pleach-pool", &[]),
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
