@@ -196,7 +196,7 @@ fn of_strings<V: Value + Debug>(view: &Strings<'_, V>, answers: &mut Answers, ra
 
 /// Asks an index of any types.
 fn ask(index: Index) -> Vec<String> {
-    let (mut answers, mut random) = (Answers(Vec::new()), Random::new(7));
+    let (mut answers, mut random) = (Answers(Vec::new()), Random(7));
     let index = Arc::new(index);
     macro_rules! with_values {
         ($values:ident => $call:expr) => {
@@ -369,7 +369,7 @@ fn numbers_take_one_block_a_key() {
     );
     assert!(brought < bytes.len() as u64 / 6, "{brought} of {} bytes", bytes.len());
     let view = index.typed::<u64, u64>().expect("types");
-    let mut random = Random::new(3);
+    let mut random = Random(3);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..300 {
         let rank = random.below(keys.len() as u64);
@@ -614,7 +614,7 @@ fn threads_share_a_remote_index() {
         for thread in 0..4 {
             let (view, keys) = (&view, &keys);
             scope.spawn(move || {
-                let mut random = Random::new(thread % 2);
+                let mut random = Random(thread % 2);
                 for round in 0..400 {
                     let key = keys[random.below(keys.len() as u64) as usize];
                     assert_eq!(view.get(key), Ok(Some(mix(key))));

@@ -40,7 +40,9 @@ pub(crate) fn scan_message(scan: ScanDescription) -> ScanMessage {
     ScanMessage {
         table: Some(TableMessage { location, generation, identity }),
         projection: scan.projection.iter().map(|&column| column as u64).collect(),
-        keys: ranges.map(|range| RangeMessage { start: range.start.clone(), end: range.end.clone() }).collect(),
+        keys: ranges
+            .map(|range| RangeMessage { start: range.start.clone(), end: range.end.clone() })
+            .collect(),
         fetch: scan.fetch.map(|fetch| fetch as u64),
         is_reversed: scan.is_reversed,
     }

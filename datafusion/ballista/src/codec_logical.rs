@@ -6,8 +6,8 @@ use crate::tables::OpenTables;
 use crate::version::Version;
 use ballista_core::serde::BallistaLogicalExtensionCodec;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::TableReference;
 use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
@@ -42,7 +42,9 @@ impl LogicalExtensionCodec for PleachLogicalCodec {
     fn try_decode(&self, buf: &[u8], inputs: &[LogicalPlan], ctx: &TaskContext) -> Result<Extension> {
         match take(&self.version, buf)? {
             Node::Other(bytes) => self.inner.try_decode(&bytes, inputs, ctx),
-            Node::Table(_) | Node::Scan(_) | Node::Join(_) => Err(damaged("a logical plan", "another kind of node")),
+            Node::Table(_) | Node::Scan(_) | Node::Join(_) => {
+                Err(damaged("a logical plan", "another kind of node"))
+            }
         }
     }
 
@@ -62,7 +64,8 @@ impl LogicalExtensionCodec for PleachLogicalCodec {
         match take(&self.version, buf)? {
             Node::Other(bytes) => self.inner.try_decode_table_provider(&bytes, table_ref, schema, ctx),
             Node::Table(table) => {
-                let source = self.tables.get(&table.location, table.generation, identity(&table.identity)?)?;
+                let source =
+                    self.tables.get(&table.location, table.generation, identity(&table.identity)?)?;
                 Ok(Arc::new(PleachTable::pinned(source)))
             }
             Node::Scan(_) | Node::Join(_) => Err(damaged("a logical plan", "another kind of node")),
@@ -90,7 +93,9 @@ impl LogicalExtensionCodec for PleachLogicalCodec {
 
     fn try_encode_file_format(&self, buf: &mut Vec<u8>, node: Arc<dyn FileFormatFactory>) -> Result<()> {
         if node.downcast_ref::<PleachFormatFactory>().is_some() {
-            return Err(refused("COPY cannot build in a cluster: the format pleach: build with `pleach set build`"));
+            return Err(refused(
+                "COPY cannot build in a cluster: the format pleach: build with `pleach set build`",
+            ));
         }
         self.inner.try_encode_file_format(buf, node)
     }

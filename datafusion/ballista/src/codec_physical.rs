@@ -1,7 +1,9 @@
 //! Scans and look-up joins of tasks: what the scheduler sends to executors.
 
 use crate::codec::{damaged, place, places, put, refused, scan_message, scan_of, take};
-use crate::message::{ColumnMessage, FilterMessage, JoinMessage, Node, PlacesMessage, ScanMessage, SideMessage};
+use crate::message::{
+    ColumnMessage, FilterMessage, JoinMessage, Node, PlacesMessage, ScanMessage, SideMessage,
+};
 use crate::tables::OpenTables;
 use crate::task_scan::PleachTaskScanExec;
 use crate::version::Version;
@@ -66,8 +68,9 @@ impl PleachPhysicalCodec {
         let expr = |expr: &PhysicalExprRef| -> Result<Vec<u8>> {
             Ok(serialize_physical_expr(expr, self)?.encode_to_vec())
         };
-        let column =
-            |column: &ProjectionExpr| Ok(ColumnMessage { expr: expr(&column.expr)?, alias: column.alias.clone() });
+        let column = |column: &ProjectionExpr| {
+            Ok(ColumnMessage { expr: expr(&column.expr)?, alias: column.alias.clone() })
+        };
         let filter = |filter: &JoinFilter| -> Result<FilterMessage> {
             let side = |column: &ColumnIndex| {
                 Ok(SideMessage { index: column.index as u64, is_left: is_left(column.side)? })
@@ -78,7 +81,8 @@ impl PleachPhysicalCodec {
                 columns: filter.column_indices().iter().map(side).collect::<Result<_>>()?,
             })
         };
-        let projection = |places: &[usize]| PlacesMessage { places: places.iter().map(|&at| at as u64).collect() };
+        let projection =
+            |places: &[usize]| PlacesMessage { places: places.iter().map(|&at| at as u64).collect() };
         Ok(JoinMessage {
             scan: Some(scan_message(table.scan().describe())),
             columns: table.columns().iter().map(column).collect::<Result<_>>()?,
@@ -94,7 +98,12 @@ impl PleachPhysicalCodec {
         })
     }
 
-    fn join(&self, join: JoinMessage, probe: &Arc<dyn ExecutionPlan>, ctx: &TaskContext) -> Result<LookupJoinExec> {
+    fn join(
+        &self,
+        join: JoinMessage,
+        probe: &Arc<dyn ExecutionPlan>,
+        ctx: &TaskContext,
+    ) -> Result<LookupJoinExec> {
         let scan = scan_of(join.scan.ok_or_else(|| damaged("a join", "it has no table"))?)?;
         let source = self.tables.get(&scan.location, scan.generation, scan.identity)?;
         let scan = Arc::new(PleachScanExec::of_source(source, scan)?);
@@ -113,7 +122,9 @@ impl PleachPhysicalCodec {
         let table = TableSide::new(scan, columns, predicate, schema);
         let filter = |filter: FilterMessage| -> Result<JoinFilter> {
             let schema = schema_of(&filter.schema)?;
-            let column = |column: SideMessage| Ok(ColumnIndex { index: place(column.index)?, side: side(column.is_left) });
+            let column = |column: SideMessage| {
+                Ok(ColumnIndex { index: place(column.index)?, side: side(column.is_left) })
+            };
             let columns = filter.columns.into_iter().map(column).collect::<Result<_>>()?;
             Ok(JoinFilter::new(expr(&filter.expr, &schema)?, columns, Arc::new(schema)))
         };
@@ -163,7 +174,9 @@ impl PhysicalExtensionCodec for PleachPhysicalCodec {
             (Node::Other(bytes), inputs) => self.inner.try_decode(&bytes, inputs, ctx, converter),
             (Node::Scan(scan), [input]) => Ok(Arc::new(self.scan(scan, input)?)),
             (Node::Join(join), [probe]) => Ok(Arc::new(self.join(*join, probe, ctx)?)),
-            (Node::Scan(_) | Node::Join(_) | Node::Table(_), _) => Err(damaged("a task", "another kind of node")),
+            (Node::Scan(_) | Node::Join(_) | Node::Table(_), _) => {
+                Err(damaged("a task", "another kind of node"))
+            }
         }
     }
 
@@ -182,7 +195,9 @@ impl PhysicalExtensionCodec for PleachPhysicalCodec {
         if let Some(scan) = node.downcast_ref::<PleachScanExec>() {
             // Ballista would have each task read all of it.
             let location = scan.source().location();
-            return Err(refused(format!("a scan that cannot be divided: {location}: plan it in a session for clusters")));
+            return Err(refused(format!(
+                "a scan that cannot be divided: {location}: plan it in a session for clusters"
+            )));
         }
         let mut bytes = Vec::new();
         self.inner.try_encode(node, &mut bytes, converter)?;

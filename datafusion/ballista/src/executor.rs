@@ -58,7 +58,9 @@ pub struct ExecutorOptions {
 
 fn verify(text: &str) -> std::result::Result<Verify, String> {
     let all = [Verify::Header, Verify::Touched, Verify::Full];
-    all.into_iter().find(|verify| verify.to_string() == text).ok_or_else(|| "use header, touched or full".into())
+    all.into_iter()
+        .find(|verify| verify.to_string() == text)
+        .ok_or_else(|| "use header, touched or full".into())
 }
 
 /// Returns what an executor of Ballista is made of.

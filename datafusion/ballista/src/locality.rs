@@ -89,7 +89,8 @@ fn placed(stage: &mut RunningStage, budgets: &mut [&mut AvailableVcores]) -> Vec
     }
     stage.pending.reschedule(left);
     let config = stage.session_config.options().extensions.get::<BallistaConfig>();
-    let most = config.map(BallistaConfig::max_partitions_per_task).filter(|&most| most > 0).unwrap_or(usize::MAX);
+    let most =
+        config.map(BallistaConfig::max_partitions_per_task).filter(|&most| most > 0).unwrap_or(usize::MAX);
     let mut tasks = Vec::new();
     for (budget, partitions) in budgets.iter().zip(given) {
         for partitions in partitions.chunks(most.min(partitions.len().max(1))) {

@@ -27,7 +27,11 @@ pub struct ClusterPlanner;
 
 #[async_trait]
 impl QueryPlanner for ClusterPlanner {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let state = session.as_any().downcast_ref::<SessionState>();
         let state = state.ok_or_else(|| internal_datafusion_err!("the session is of an unknown kind"))?;
         let rules = cluster_rules(state.physical_optimizers().to_vec());
@@ -63,7 +67,9 @@ impl PhysicalOptimizerRule for TaskScans {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let replace = |plan: Arc<dyn ExecutionPlan>| {
             Ok(match plan.downcast_ref::<PleachScanExec>() {
-                Some(scan) => Transformed::yes(Arc::new(PleachTaskScanExec::new(scan)?) as Arc<dyn ExecutionPlan>),
+                Some(scan) => {
+                    Transformed::yes(Arc::new(PleachTaskScanExec::new(scan)?) as Arc<dyn ExecutionPlan>)
+                }
                 None => Transformed::no(plan),
             })
         };

@@ -66,7 +66,9 @@ pub async fn run_scheduler(
 ) -> Result<()> {
     let place = format!("{}:{}", options.bind, options.port);
     let listener = TcpListener::bind(&place).await.map_err(|error| {
-        BallistaError::Configuration(format!("cannot listen: {place}: {error}: give another --bind or --port"))
+        BallistaError::Configuration(format!(
+            "cannot listen: {place}: {error}: give another --bind or --port"
+        ))
     })?;
     let address = listener.local_addr()?;
     let config = config(&options, &version, address.port());

@@ -18,8 +18,14 @@ use std::sync::Arc;
 #[must_use]
 pub fn session_config(version: &Version, tables: &OpenTables) -> SessionConfig {
     SessionConfig::new_with_ballista()
-        .with_ballista_logical_extension_codec(Arc::new(PleachLogicalCodec::new(version.clone(), tables.clone())))
-        .with_ballista_physical_extension_codec(Arc::new(PleachPhysicalCodec::new(version.clone(), tables.clone())))
+        .with_ballista_logical_extension_codec(Arc::new(PleachLogicalCodec::new(
+            version.clone(),
+            tables.clone(),
+        )))
+        .with_ballista_physical_extension_codec(Arc::new(PleachPhysicalCodec::new(
+            version.clone(),
+            tables.clone(),
+        )))
 }
 
 /// Returns a session of the scheduler, which plans queries of clients.
@@ -43,10 +49,8 @@ pub fn session_state(config: SessionConfig) -> Result<SessionState> {
 /// # Errors
 /// Those of making a session. The scheduler is asked with the first query.
 pub async fn client(scheduler: &str, config: SessionConfig) -> Result<SessionContext> {
-    let builder = SessionStateBuilder::new()
-        .with_default_features()
-        .with_config(config)
-        .with_runtime_env(runtime()?);
+    let builder =
+        SessionStateBuilder::new().with_default_features().with_config(config).with_runtime_env(runtime()?);
     let state = register_formats(builder).build();
     let session = SessionContext::remote_with_state(&format!("df://{scheduler}"), state).await?;
     Ok(with_paths(session))

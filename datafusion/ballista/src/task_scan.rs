@@ -14,7 +14,9 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::{Boundedness, ChildrenPropertiesMode, EmissionType, SchedulingType};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, SchedulingType,
+};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -135,7 +137,10 @@ impl ExecutionPlan for PleachTaskScanExec {
         Ok(Arc::new(Self::over(self.scan.source().clone(), self.scan.describe(), pieces)?))
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
@@ -159,7 +164,11 @@ impl ExecutionPlan for PleachTaskScanExec {
         self.scan.metrics()
     }
 
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
         self.scan.statistics_from_inputs(&[], args)
     }
 
@@ -172,7 +181,10 @@ impl ExecutionPlan for PleachTaskScanExec {
         self.scan.fetch()
     }
 
-    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(scan) = self.scan.try_swapping_with_projection(projection)? else { return Ok(None) };
         Ok(self.with_scan(&scan).map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>))
     }
@@ -181,7 +193,12 @@ impl ExecutionPlan for PleachTaskScanExec {
 /// The columns of a list of pieces.
 fn schema() -> SchemaRef {
     let field = |name: &str, is_nullable| Field::new(name, DataType::UInt64, is_nullable);
-    Arc::new(Schema::new(vec![field("file", false), field("start", false), field("end", false), field("rows", true)]))
+    Arc::new(Schema::new(vec![
+        field("file", false),
+        field("start", false),
+        field("end", false),
+        field("rows", true),
+    ]))
 }
 
 /// Lists pieces: each is a row.
@@ -218,7 +235,10 @@ fn pieces_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Pieces>> {
     }
     // Rules may put nodes between that change no rows.
     match plan.children().as_slice() {
-        [child] if plan.output_partitioning().partition_count() == child.output_partitioning().partition_count() => {
+        [child]
+            if plan.output_partitioning().partition_count()
+                == child.output_partitioning().partition_count() =>
+        {
             pieces_of(child)
         }
         _ => internal_err!("the input of a scan of tasks is no list of pieces: {}", plan.name()),
@@ -231,7 +251,8 @@ fn pieces_in(batch: &RecordBatch) -> Result<Pieces> {
     }
     let [files, starts, ends, rows] = [0, 1, 2, 3].map(|at| batch.column(at).as_primitive::<UInt64Type>());
     let piece = |row: usize| {
-        let file = usize::try_from(files.value(row)).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let file =
+            usize::try_from(files.value(row)).map_err(|error| DataFusionError::External(Box::new(error)))?;
         let rows = rows.is_valid(row).then(|| rows.value(row));
         Ok(Piece { file, ranks: starts.value(row)..ends.value(row), rows })
     };

@@ -55,8 +55,12 @@ impl Version {
     pub fn check(&self, other: Option<&Self>, what: &str) -> Result<(), String> {
         match other {
             Some(other) if other == self => Ok(()),
-            Some(other) => Err(format!("other version: {what} is {other}, and not {self}: use the same everywhere")),
-            None => Err(format!("not of Pleach: {what} has no version: use the programs of {self} everywhere")),
+            Some(other) => {
+                Err(format!("other version: {what} is {other}, and not {self}: use the same everywhere"))
+            }
+            None => {
+                Err(format!("not of Pleach: {what} has no version: use the programs of {self} everywhere"))
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::Table;
 use crate::failure::Failure;
-use datafusion::error::DataFusionError;
 use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::error::DataFusionError;
 use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions, SessionContext};
 use pleach_datafusion::PleachTable;
 use std::path::Path;

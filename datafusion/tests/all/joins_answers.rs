@@ -120,9 +120,9 @@ async fn compare(session: &SessionContext, case: &Rows, what: &str) {
     let [low, _, high] = &case.keys;
     for (join, is_look_up) in JOINS {
         let join = join.replace("LOW", low).replace("HIGH", high);
-        let [own, expected] = ["pleach", "rows"].map(|table| join.replace("T t", &format!("{table} t")));
+        let [own, expected] = ["pleach", "rows"].map(|table| join.replace(" T t", &format!(" {table} t")));
         let [own, expected] = [(own, "pleach"), (expected, "rows")].map(|(join, table)| {
-            join.replace("T u", &format!("{table} u")).replace("FROM T", &format!("FROM {table}"))
+            join.replace(" T u", &format!(" {table} u")).replace("FROM T", &format!("FROM {table}"))
         });
         let plan = kit::plan(session, &own).await;
         let text = kit::text(&plan);
@@ -291,13 +291,13 @@ async fn a_long_run_comes_in_batches() {
         "SELECT p.n, t.n FROM p LEFT JOIN T t ON p.k = t.k AND t.n < -290",
         "SELECT p.n FROM p LEFT SEMI JOIN T t ON p.k = t.k AND t.n > 130000",
     ] {
-        let frame = session.sql(&join.replace("T t", "pleach t")).await.expect("the query is right");
+        let frame = session.sql(&join.replace(" T t", " pleach t")).await.expect("the query is right");
         let plan = frame.create_physical_plan().await.expect("it can be planned");
         assert!(kit::text(&plan).contains("LookupJoinExec"));
         let batches = datafusion::physical_plan::collect(plan, session.task_ctx()).await.expect("it answers");
         assert!(batches.iter().all(|batch| batch.num_rows() <= 2 * 128), "{join}");
         let mut found = kit::shown(&batches);
-        let mut expected = kit::rows(&session, &join.replace("T t", "rows t")).await.expect("it answers");
+        let mut expected = kit::rows(&session, &join.replace(" T t", " rows t")).await.expect("it answers");
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "{join}");

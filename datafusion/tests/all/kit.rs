@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use pleach_builder::{BuildOptions, Silent, Unique};
@@ -261,5 +262,10 @@ pub fn scans(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
 /// Returns a metric of all scans of a plan that was run.
 pub fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let metrics = scans(plan).into_iter().filter_map(|scan| scan.metrics());
-    metrics.filter_map(|metrics| metrics.sum_by_name(name)).map(|value| value.as_usize()).sum()
+    let value = |metrics: MetricsSet| match name {
+        // It has a kind of its own, and no name.
+        "output_rows" => metrics.output_rows(),
+        _ => metrics.sum_by_name(name).map(|value| value.as_usize()),
+    };
+    metrics.filter_map(value).sum()
 }

@@ -42,7 +42,8 @@ async fn main() -> ExitCode {
 
 async fn run(mut arguments: Arguments) -> Result<()> {
     let config = session_config(&Version::own(), &OpenTables::default());
-    let session = client(&arguments.scheduler, config.with_target_partitions(arguments.partitions.max(1))).await?;
+    let session =
+        client(&arguments.scheduler, config.with_target_partitions(arguments.partitions.max(1))).await?;
     if arguments.commands.is_empty() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;

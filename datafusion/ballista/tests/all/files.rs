@@ -15,7 +15,8 @@ fn given(executor: &Process, from: usize) -> Vec<usize> {
 
 /// Returns the files of a set that a process has mapped.
 fn mapped(executor: &Process, source: &Source) -> BTreeSet<usize> {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", executor.child.id())).expect("the process runs");
+    let maps =
+        std::fs::read_to_string(format!("/proc/{}/maps", executor.child.id())).expect("the process runs");
     let set = source.set().expect("it is a set");
     (0..source.files()).filter(|&file| maps.contains(set.manifest().name(file))).collect()
 }
@@ -29,7 +30,8 @@ async fn a_task_is_given_its_files_and_opens_no_others() {
         // New processes have no files open.
         let cluster = Cluster::of_two();
         let many = tables.in_session(cluster.client(is_adaptive).await).await;
-        let ends = || -> Vec<usize> { cluster.executors.iter().map(|executor| executor.log().len()).collect() };
+        let ends =
+            || -> Vec<usize> { cluster.executors.iter().map(|executor| executor.log().len()).collect() };
         let counted = |ends: &[usize]| -> Vec<Vec<usize>> {
             cluster.executors.iter().zip(ends).map(|(executor, &end)| given(executor, end)).collect()
         };

@@ -36,7 +36,8 @@ fn kill(cluster: &mut Cluster, folder: &Path, moment: Moment) {
         assert!(start.elapsed() < PATIENCE, "no executor reached the task");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let pid: u32 = fs::read_to_string(folder.join("struck")).expect("it is there").parse().expect("it is a number");
+    let pid: u32 =
+        fs::read_to_string(folder.join("struck")).expect("it is there").parse().expect("it is a number");
     let is_victim = |own: u32| (own == pid) == (moment != Moment::Other);
     let at = cluster.executors.iter().position(|executor| is_victim(executor.child.id()));
     let mut victim = cluster.executors.remove(at.expect("the executor is one of the two"));
@@ -47,7 +48,8 @@ fn kill(cluster: &mut Cluster, folder: &Path, moment: Moment) {
 #[test]
 fn answers_survive_killed_executors() {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
-    let kills = std::env::var("PLEACH_KILLS").map_or(KILLS, |text| text.parse().expect("PLEACH_KILLS is a number"));
+    let kills =
+        std::env::var("PLEACH_KILLS").map_or(KILLS, |text| text.parse().expect("PLEACH_KILLS is a number"));
     let tables = runtime.block_on(Tables::new());
     let one = runtime.block_on(tables.in_session(pleach_datafusion::session()));
     let expected = runtime.block_on(rows(&one, SQL)).expect("one process answers");

@@ -89,7 +89,16 @@ impl Cluster {
         let mut cluster = Self::new();
         for name in ["left", "right"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_pleach-executor"));
-            command.args(["--scheduler", &cluster.address, "--name", name, "--cores", "2", "--heartbeat", "1"]);
+            command.args([
+                "--scheduler",
+                &cluster.address,
+                "--name",
+                name,
+                "--cores",
+                "2",
+                "--heartbeat",
+                "1",
+            ]);
             command.args(["--memory", "0", "--log", "info"]);
             cluster.add(name, &mut command);
         }
@@ -130,7 +139,9 @@ impl Cluster {
 fn is_ready(address: &str) -> bool {
     let ask = || {
         let mut connection = TcpStream::connect(address)?;
-        connection.write_all(format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())?;
+        connection.write_all(
+            format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+        )?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer)?;
         Ok::<_, std::io::Error>(answer)
@@ -179,7 +190,8 @@ impl Tables {
     pub async fn in_session(&self, session: SessionContext) -> SessionContext {
         let (set, folder) = (self.set(), self.0.path());
         let set = format!("CREATE EXTERNAL TABLE s STORED AS PLEACH LOCATION '{}'", set.display());
-        let probe = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}/probe/'", folder.display());
+        let probe =
+            format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}/probe/'", folder.display());
         for sql in [set, probe] {
             rows(&session, &sql).await.expect("tables can be registered");
         }

@@ -49,9 +49,16 @@ async fn look_up_joins_are_in_distributed_plans() {
         assert!(distributed.contains("LookupJoinExec"), "adaptive {is_adaptive}: {distributed}");
         assert!(!distributed.contains("SortMergeJoinExec"), "adaptive {is_adaptive}: {distributed}");
         let ran = rows(&many, &format!("EXPLAIN ANALYZE {sql}")).await.expect("plans can be run").join("\n");
-        assert!(ran.contains("LookupJoinExec") && !ran.contains("JoinSelection"), "adaptive {is_adaptive}: {ran}");
-        let scan = rows(&many, "EXPLAIN SELECT k FROM s WHERE n = 7").await.expect("plans can be shown").join("\n");
-        assert!(scan.contains("PleachTaskScanExec: set=") && scan.contains("files=8/8"), "adaptive {is_adaptive}: {scan}");
+        assert!(
+            ran.contains("LookupJoinExec") && !ran.contains("JoinSelection"),
+            "adaptive {is_adaptive}: {ran}"
+        );
+        let scan =
+            rows(&many, "EXPLAIN SELECT k FROM s WHERE n = 7").await.expect("plans can be shown").join("\n");
+        assert!(
+            scan.contains("PleachTaskScanExec: set=") && scan.contains("files=8/8"),
+            "adaptive {is_adaptive}: {scan}"
+        );
     }
 }
 
@@ -60,14 +67,17 @@ async fn errors_of_executors_reach_the_client() {
     let tables = Tables::new().await;
     let cluster = Cluster::of_two();
     let many = tables.in_session(cluster.client(true).await).await;
-    let file = std::fs::read_dir(tables.set()).expect("the set is a folder").flatten().map(|entry| entry.path());
+    let file =
+        std::fs::read_dir(tables.set()).expect("the set is a folder").flatten().map(|entry| entry.path());
     let file = file.filter(|path| path.extension().is_some_and(|extension| extension == "pleach")).max();
     let file = file.expect("the set has files");
     let name = file.file_name().and_then(|name| name.to_str()).expect("names are texts").to_owned();
     std::fs::remove_file(&file).expect("the file is there");
     let error = rows(&many, "SELECT sum(n) FROM s").await.expect_err("a file is missing").to_string();
     assert!(error.contains(&name), "{error}");
-    let error = rows(&many, &format!("COPY (SELECT k FROM s) TO '{}.new' STORED AS PLEACH", tables.set().display())).await;
+    let error =
+        rows(&many, &format!("COPY (SELECT k FROM s) TO '{}.new' STORED AS PLEACH", tables.set().display()))
+            .await;
     let error = error.expect_err("COPY is refused").to_string();
     assert!(error.contains("pleach set build"), "{error}");
 }

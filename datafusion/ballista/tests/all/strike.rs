@@ -60,7 +60,8 @@ async fn runs_an_executor() {
         #[command(flatten)]
         options: ExecutorOptions,
     }
-    let arguments = ["executor", "--scheduler", scheduler, "--name", name, "--cores", "2", "--heartbeat", "1"];
+    let arguments =
+        ["executor", "--scheduler", scheduler, "--name", name, "--cores", "2", "--heartbeat", "1"];
     let arguments = arguments.into_iter().chain(["--memory", "0", "--work", &work]);
     let options = Arguments::parse_from(arguments).options;
     let config = executor_config(&options, &Version::own()).expect("the options are right");
@@ -86,7 +87,8 @@ impl ExecutionEngine for Striking {
         config: &SessionConfig,
     ) -> Result<Arc<dyn QueryStageExecutor>> {
         let ids = global_output_partition_ids;
-        let inner = self.inner.create_query_stage_exec(job_id, stage_id, task_id, ids, plan, work_dir, config)?;
+        let inner =
+            self.inner.create_query_stage_exec(job_id, stage_id, task_id, ids, plan, work_dir, config)?;
         Ok(Arc::new(StrikingStage { inner, folder: self.folder.clone() }))
     }
 }
@@ -130,7 +132,11 @@ impl StrikingStage {
 
 #[async_trait::async_trait]
 impl QueryStageExecutor for StrikingStage {
-    async fn execute_query_stage(&self, task: usize, context: Arc<TaskContext>) -> Result<Vec<ShuffleWritePartition>> {
+    async fn execute_query_stage(
+        &self,
+        task: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<Vec<ShuffleWritePartition>> {
         let moment = self.moment();
         if matches!(moment, Some(Moment::Before | Moment::Other)) {
             self.strike().await;

@@ -9,8 +9,8 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{AsExecutionPlan, PhysicalExtensionCodec};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use pleach_ballista::{
-    ExecutorOptions, OpenTables, PleachLogicalCodec, PleachPhysicalCodec, PleachTaskScanExec, Version, client,
-    executor_config, run_executor, session_config,
+    ExecutorOptions, OpenTables, PleachLogicalCodec, PleachPhysicalCodec, PleachTaskScanExec, Version,
+    client, executor_config, run_executor, session_config,
 };
 use pleach_datafusion::{KeySet, PleachScanExec, PleachTable, Source};
 use std::sync::Arc;
@@ -28,7 +28,8 @@ fn forged() -> Version {
 #[tokio::test(flavor = "multi_thread")]
 async fn executors_of_other_versions_do_not_join() {
     let cluster = Cluster::new();
-    let options = Arguments::parse_from(["executor", "--scheduler", &cluster.address, "--name", "other"]).options;
+    let options =
+        Arguments::parse_from(["executor", "--scheduler", &cluster.address, "--name", "other"]).options;
     for version in [forged(), Version::new(Version::own().product(), "7.0")] {
         let error = run_executor(&options, &version).await.expect_err("it is refused").to_string();
         for part in [version.to_string(), Version::own().to_string(), "use the same everywhere".into()] {
@@ -57,22 +58,28 @@ async fn clients_of_other_versions_are_refused() {
 async fn tasks_of_other_versions_are_refused() {
     let tables = Tables::new().await;
     let source = Source::open(tables.set()).expect("the set is there");
-    let scan = PleachScanExec::new(source, Some(&[1, 0]), KeySet::points([vec![0; 8]]), 4, None).expect("it fits");
+    let scan =
+        PleachScanExec::new(source, Some(&[1, 0]), KeySet::points([vec![0; 8]]), 4, None).expect("it fits");
     let scan = Arc::new(PleachTaskScanExec::new(&scan).expect("it can be divided"));
     let codec = |version| PleachPhysicalCodec::new(version, OpenTables::default());
     let context = SessionContext::new().task_ctx();
-    let node = PhysicalPlanNode::try_from_physical_plan(scan, &codec(Version::own())).expect("it can be encoded");
+    let node =
+        PhysicalPlanNode::try_from_physical_plan(scan, &codec(Version::own())).expect("it can be encoded");
     let same = node.try_into_physical_plan(&context, &codec(Version::own())).expect("it can be decoded");
     let same = same.downcast_ref::<PleachTaskScanExec>().expect("it is a scan");
     assert_eq!((same.files(), same.scan().projection()), (vec![0], &[1, 0][..]));
-    let error = node.try_into_physical_plan(&context, &codec(forged())).expect_err("it is refused").to_string();
+    let error =
+        node.try_into_physical_plan(&context, &codec(forged())).expect_err("it is refused").to_string();
     assert!(error.contains("9.9.9") && error.contains(&Version::own().to_string()), "{error}");
     // Neither codec reads what the other one wrote.
     let stock = BallistaPhysicalExtensionCodec::default();
     node.try_into_physical_plan(&context, &stock).expect_err("it is unknown");
     let bytes = b"\x0a\x03abc";
     let converter = datafusion_proto::physical_plan::DefaultPhysicalProtoConverter {};
-    let error = codec(Version::own()).try_decode(bytes, &[], &context, &converter).expect_err("no version").to_string();
+    let error = codec(Version::own())
+        .try_decode(bytes, &[], &context, &converter)
+        .expect_err("no version")
+        .to_string();
     assert!(error.contains("no version"), "{error}");
 }
 
@@ -91,7 +98,8 @@ async fn plans_keep_their_generation() {
     rows(&session, &sql).await.expect("a new generation can be made");
     let after = Source::open(tables.set()).expect("the set is there");
     assert_ne!(before.generation(), after.generation());
-    let decoded = codec.try_decode_table_provider(&bytes, &name, schema, &context.task_ctx()).expect("it is there");
+    let decoded =
+        codec.try_decode_table_provider(&bytes, &name, schema, &context.task_ctx()).expect("it is there");
     context.register_table("s", decoded).expect("the name is free");
     let count = rows(&context, "SELECT count(*), max(n) FROM s").await.expect("it is answered");
     assert!(count[0].starts_with("40000 "), "{count:?}");
