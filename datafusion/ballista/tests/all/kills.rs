@@ -12,8 +12,8 @@ const KILLS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two stages of scans and look-ups, and one that combines them.
-const SQL: &str = "SELECT s.n % 4 AS d, count(*), sum(p.id), min(t.k) FROM p JOIN s ON p.k = s.k \
-                   JOIN (SELECT n % 4 AS d, max(k) AS k FROM s GROUP BY d) t ON t.d = s.n % 4 GROUP BY d ORDER BY d";
+const SQL: &str = "SELECT s.n % 4 AS e, count(*), sum(p.id), min(t.k) FROM p JOIN s ON p.k = s.k \
+                   JOIN (SELECT n % 4 AS d, max(k) AS k FROM s GROUP BY d) t ON t.d = s.n % 4 GROUP BY e ORDER BY e";
 
 /// Forgets the strike before, and sets the next one.
 fn aim(folder: &Path, target: &str) {

@@ -67,8 +67,10 @@ async fn errors_of_executors_reach_the_client() {
     let tables = Tables::new().await;
     let cluster = Cluster::of_two();
     let many = tables.in_session(cluster.client(true).await).await;
-    let file =
-        std::fs::read_dir(tables.set()).expect("the set is a folder").flatten().map(|entry| entry.path());
+    let file = std::fs::read_dir(tables.set().join("files"))
+        .expect("the set is a folder")
+        .flatten()
+        .map(|entry| entry.path());
     let file = file.filter(|path| path.extension().is_some_and(|extension| extension == "pleach")).max();
     let file = file.expect("the set has files");
     let name = file.file_name().and_then(|name| name.to_str()).expect("names are texts").to_owned();

@@ -58,8 +58,9 @@ async fn clients_of_other_versions_are_refused() {
 async fn tasks_of_other_versions_are_refused() {
     let tables = Tables::new().await;
     let source = Source::open(tables.set()).expect("the set is there");
-    let scan =
-        PleachScanExec::new(source, Some(&[1, 0]), KeySet::points([vec![0; 8]]), 4, None).expect("it fits");
+    // The key 0, whose sign is turned.
+    let keys = KeySet::points([(1u64 << 63).to_be_bytes().to_vec()]);
+    let scan = PleachScanExec::new(source, Some(&[1, 0]), keys, 4, None).expect("it fits");
     let scan = Arc::new(PleachTaskScanExec::new(&scan).expect("it can be divided"));
     let codec = |version| PleachPhysicalCodec::new(version, OpenTables::default());
     let context = SessionContext::new().task_ctx();
