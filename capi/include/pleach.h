@@ -1000,8 +1000,8 @@ pleach_status pleach_set_left_out_file(const pleach_index *index,
 
 /*
  Builds a set in the folder `folder` from tables, or its next generation if there is one: complete or not at all.
- Files have `partition_tuples` tuples each (0 for those of the set, or 2^24); tuples with equal keys are always in one
- file. See `pleach_build`. `pleach_rebuild` makes the next generation from changes.
+ Files have `partition_tuples` tuples each (0 for those of the set, or 2^24); tuples with equal keys are always in
+ one file. See `pleach_build`. `pleach_rebuild` makes the next generation from changes.
 
  The caller guarantees:
  `inputs` has `inputs_count` texts; `folder` is a text; `options` is NULL or a structure with its size.

@@ -153,8 +153,8 @@ unsafe fn build_of(
 }
 
 /// Builds a set in the folder `folder` from tables, or its next generation if there is one: complete or not at all.
-/// Files have `partition_tuples` tuples each (0 for those of the set, or 2^24); tuples with equal keys are always in one
-/// file. See `pleach_build`. `pleach_rebuild` makes the next generation from changes.
+/// Files have `partition_tuples` tuples each (0 for those of the set, or 2^24); tuples with equal keys are always in
+/// one file. See `pleach_build`. `pleach_rebuild` makes the next generation from changes.
 ///
 /// # Safety
 /// `inputs` has `inputs_count` texts; `folder` is a text; `options` is NULL or a structure with its size.

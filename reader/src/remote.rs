@@ -1,7 +1,7 @@
 //! Remote files: an index over bytes that are fetched when a look-up needs them.
 //!
-//! Opening fetches the part of the file that leads to tuple lines and pages ([`index_part`]). Every other block of 8 KiB
-//! is fetched when it is first read, verified by its sum, and kept as long as the index. So a look-up fetches
+//! Opening fetches the part of the file that leads to tuple lines and pages ([`index_part`]). Every other block of
+//! 8 KiB is fetched when it is first read, verified by its sum, and kept as long as the index. So a look-up fetches
 //!
 //! * one block, if values are numbers: that of the tuple line;
 //! * one more for a value or a key in a column of elements of one length, a tail, or a code;

@@ -112,8 +112,10 @@ fn what_is_published_can_be() {
     let packages = metadata["packages"].as_array().expect("packages");
     let is_published = |package: &&Value| package["source"].is_null() && package["publish"].is_null();
     let published: Vec<&Value> = packages.iter().filter(is_published).collect();
-    let names: BTreeSet<&str> = published.iter().map(|package| text(package, "name")).collect();
+    let mut names: BTreeSet<&str> = published.iter().map(|package| text(package, "name")).collect();
     assert!(names.len() >= 8, "{names:?}");
+    // A workspace of its own, which is published, too.
+    names.insert("pleach-store");
     for package in published {
         let name = text(package, "name");
         for field in ["description", "documentation", "homepage", "repository", "license", "readme"] {
@@ -259,13 +261,14 @@ fn text_has_one_reader() {
 
 /// Files that name files, with their number of such lines: the one place that publishes, the file system
 /// below it, and Pleach's own caches.
-const NAMING: [(&str, usize); 7] = [
+const NAMING: [(&str, usize); 8] = [
     ("bench/src/gpu/peers.rs", 1),
     ("builder/src/publish.rs", 1),
     ("builder/src/storage.rs", 2),
     ("gpu/src/driver/emulated.rs", 1),
     ("gpu/src/kernel/cache.rs", 1),
     ("set/src/folder.rs", 1),
+    ("store/src/cache.rs", 1),
     ("tests/src/fault.rs", 1),
 ];
 

@@ -13,7 +13,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use pleach_datafusion::lookup::{Choose, LookupJoinRule};
 use std::sync::Arc;
 
-/// Joins with the table `T`, and whether they are look-up joins. Each has the probe `p` with a key that may be null, and
+/// Joins with the table `T`, and whether they are look-up joins. Each has the probe `p` with a key that may be null,
+/// and
 /// a number.
 const JOINS: &[(&str, bool)] = &[
     ("SELECT p.m, p.k, t.k, t.n, t.s FROM p JOIN T t ON p.k = t.k", true),
