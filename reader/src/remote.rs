@@ -83,7 +83,7 @@ impl OpenOptions {
 
 /// Returns the range of the superblock and the section table, if there is anything.
 fn head_range(bytes: u64) -> Vec<Range<u64>> {
-    if bytes == 0 { Vec::new() } else { vec![0..bytes.min(HEAD_BYTES as u64)] }
+    (bytes > 0).then(|| 0..bytes.min(HEAD_BYTES as u64)).into_iter().collect()
 }
 
 /// Cuts ranges into blocks.
