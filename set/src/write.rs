@@ -122,7 +122,7 @@ impl Writer {
         let place = folder.join("unnamed.pleach");
         let open = || -> pleach::Result<AnyMap> {
             let index = Index::options().open_file(&stage, &place)?;
-            Ok(AnyMap::from_index(Arc::new(index))?)
+            AnyMap::from_index(Arc::new(index))
         };
         let map = open().map_err(SetError::Build)?;
         let partition_tuples = partition.tuples(map.len());
