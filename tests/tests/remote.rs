@@ -360,7 +360,7 @@ fn numbers_take_one_block_a_key() {
     let index = source.open();
     let opened = source.calls();
     assert_eq!(opened.len(), 2, "the head, then the index part");
-    assert_eq!(opened[0], [0..HEAD_BYTES as u64]);
+    assert_eq!(opened[0], std::slice::from_ref(&(0..HEAD_BYTES as u64)));
     assert_eq!(opened[1], index_part(index.header()));
     let brought = index.brought_bytes().expect("remote");
     assert_eq!(
