@@ -5,7 +5,7 @@
 //! ```
 //!
 //! FOLDER gets the data, which later runs use again. The ways alternate in one process; a process of its own for
-//! each of them has its peak memory. The output is Markdown: the tables of docs/lab/datafusion-joins.md.
+//! each of them has its peak memory. The output is tables in Markdown.
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};

@@ -1,8 +1,8 @@
 //! What joins take, in nanoseconds of one core.
 //!
-//! All plans of a join spread over the same cores, so that their number does not matter for the choice. Those of
-//! look-ups and of the engine's joins were measured with the example `join` of `pleach-peers` and with `pleach bench
-//! lookup`; `examples/joins.rs` compares the plans themselves.
+//! All plans of a join spread over the same cores, so that their number does not matter for the choice. The numbers are
+//! estimates, fitted to the tables of `docs/lab/look-up.md` and `docs/lab/relational.md`. `examples/joins.rs` measures
+//! the plans themselves, and has not corrected them yet.
 
 /// Rows of a probe whose number nobody knows, as a part of the table's tuples.
 const UNKNOWN_PART: f64 = 0.01;
