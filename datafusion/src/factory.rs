@@ -1,5 +1,6 @@
 //! `CREATE EXTERNAL TABLE ... STORED AS PLEACH`, and registering all that the engine finds by name.
 
+use crate::align::AlignRule;
 use crate::copy::PleachFormatFactory;
 use crate::error::Error;
 use crate::lookup::LookupJoinRule;
@@ -120,12 +121,12 @@ pub fn with_paths(session: SessionContext) -> SessionContext {
     session
 }
 
-/// Adds the table format, the file format and the rule that makes look-up joins to what a session is made of.
+/// Adds the table format, the file format and the rules for joins to what a session is made of.
 #[must_use]
 pub fn register(builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut builder = register_formats(builder);
     let rules = builder.physical_optimizer_rules().take().unwrap_or_else(|| PhysicalOptimizer::new().rules);
-    builder.with_physical_optimizer_rules(LookupJoinRule::new().added_to(rules))
+    builder.with_physical_optimizer_rules(AlignRule::added_to(LookupJoinRule::new().added_to(rules)))
 }
 
 /// Adds the table format and the file format to what a session is made of, and no rule.

@@ -13,9 +13,11 @@
 //! read.rs        tuples as columns
 //! statistics.rs  exact numbers for the planner          table.rs       the table
 //! lookup/        joins by look-ups, and the rule that makes them
+//! align.rs       merge joins of two tables: the same borders on both sides
 //! factory.rs     CREATE EXTERNAL TABLE, sessions        copy.rs        COPY ... TO: files and sets of queries
 //! ```
 
+mod align;
 mod copy;
 pub mod error;
 mod factory;
@@ -32,6 +34,7 @@ mod statistics;
 mod stream;
 mod table;
 
+pub use align::AlignRule;
 pub use copy::{CopyOptions, PleachFormatFactory, bytes_of};
 pub use error::Error;
 pub use factory::{FORMAT, PathTables, PleachTableFactory, register, register_formats, session, with_paths};

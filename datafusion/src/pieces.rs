@@ -46,6 +46,37 @@ pub fn divide(source: &Source, keys: &KeySet, partitions: usize, limit: Option<u
     }
 }
 
+/// Divides the tuples of some keys at `borders`, whole keys that ascend: partition `i` has the keys from border
+/// `i - 1` on and below border `i`. Each file opens in which a border lies.
+///
+/// # Errors
+/// Those of opening and reading a file.
+pub fn divide_at(source: &Source, keys: &KeySet, borders: &[Vec<u8>]) -> Result<Division> {
+    let mut partitions: Vec<Pieces> = vec![Pieces::new(); borders.len() + 1];
+    for file in source.files_meeting(keys) {
+        let Some((min, max)) = source.ends(file) else { continue };
+        let tuples = source.file_tuples(file);
+        let first = borders.partition_point(|border| border.as_slice() <= min);
+        let last = borders.partition_point(|border| border.as_slice() <= max);
+        let mut start = 0;
+        for number in first..=last {
+            let end = if number < last { source.file(file)?.lower_bound(&borders[number])? } else { tuples };
+            let ranks = start..end;
+            start = end;
+            let rows = if source.set().is_none() {
+                let found = source.file(file)?.ranks(keys, ranks.clone())?;
+                Some(found.iter().map(|range| range.end - range.start).sum())
+            } else {
+                keys.covers(min, max).then_some(ranks.end - ranks.start)
+            };
+            if !ranks.is_empty() && rows != Some(0) {
+                partitions[number].push(Piece { file, ranks, rows });
+            }
+        }
+    }
+    Ok(Division { partitions, borders: Some(borders.to_vec()) })
+}
+
 fn divide_set(source: &Source, keys: &KeySet, partitions: u64, limit: Option<usize>) -> Division {
     let mut pieces: Pieces = Vec::new();
     let mut known = 0;

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Conditions;
 use crate::keys::KeySet;
-use crate::pieces::{Division, Pieces, divide};
+use crate::pieces::{Division, Pieces, divide, divide_at};
 use crate::source::Source;
 use crate::statistics::statistics;
 use crate::stream::{Metrics, ScanStream, Task};
@@ -225,6 +225,17 @@ impl PleachScanExec {
         let division = divide(&self.source, &keys, self.target_partitions, None)?;
         let (source, projection) = (self.source.clone(), self.projection.clone());
         let scan = Self::over(source, projection, keys, self.target_partitions, self.fetch, division)?;
+        Ok(Self { dynamic: self.dynamic.clone(), ..scan.ordered(self.is_reversed) })
+    }
+
+    /// Returns this scan in partitions that begin at `borders`, whole keys that ascend, as those of another scan do.
+    ///
+    /// # Errors
+    /// Those of reading the files in which borders lie.
+    pub fn divided_at(&self, borders: &[Vec<u8>]) -> Result<Self> {
+        let division = divide_at(&self.source, &self.keys, borders)?;
+        let (source, projection, keys) = (self.source.clone(), self.projection.clone(), self.keys.clone());
+        let scan = Self::over(source, projection, keys, borders.len() + 1, self.fetch, division)?;
         Ok(Self { dynamic: self.dynamic.clone(), ..scan.ordered(self.is_reversed) })
     }
 

@@ -3,7 +3,6 @@
 use datafusion::error::DataFusionError;
 use pleach::ErrorKind;
 use pleach_datafusion::Error;
-use std::error::Error as _;
 use std::io;
 use std::process::ExitCode;
 

@@ -16,6 +16,7 @@ use datafusion::physical_expr::{
 };
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
+use datafusion::physical_optimizer::output_requirements::OutputRequirements;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, JoinOn};
@@ -235,8 +236,10 @@ impl PhysicalOptimizerRule for LookupJoinRule {
         if !new.transformed || !self.is_after {
             return Ok(new.data);
         }
-        // Plans above a join may need the order or the partitions that it had.
-        let new = EnsureRequirements::new().optimize(new.data, config)?;
+        // Plans above a join may need the order or the partitions that it had, and so may who reads the rows.
+        let new = OutputRequirements::new_add_mode().optimize(new.data, config)?;
+        let new = EnsureRequirements::new().optimize(new, config)?;
+        let new = OutputRequirements::new_remove_mode().optimize(new, config)?;
         Ok(if keeps_output(&plan, &new)? { new } else { plan })
     }
 

@@ -3,7 +3,7 @@
 use crate::kit::{self, Rows};
 use datafusion::arrow::array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt32Array};
 use datafusion::prelude::SessionContext;
-use pleach_format::Logical;
+use pleach_format::{KeyType, Logical};
 use pleach_input::InputOptions;
 use std::sync::Arc;
 
@@ -226,6 +226,7 @@ async fn keys_that_are_shown_as_texts_are_found_by_them() {
     let input = InputOptions {
         key: Some("k".into()),
         value: Some("n,s".into()),
+        key_type: Some(KeyType::U32),
         key_logical: Some(Logical::Ipv4),
         ..InputOptions::default()
     };

@@ -14,8 +14,7 @@ use pleach_datafusion::lookup::{Choose, LookupJoinRule};
 use std::sync::Arc;
 
 /// Joins with the table `T`, and whether they are look-up joins. Each has the probe `p` with a key that may be null,
-/// and
-/// a number.
+/// and a number.
 const JOINS: &[(&str, bool)] = &[
     ("SELECT p.m, p.k, t.k, t.n, t.s FROM p JOIN T t ON p.k = t.k", true),
     ("SELECT t.s, p.m FROM T t JOIN p ON p.k = t.k", true),
@@ -59,7 +58,7 @@ const JOINS: &[(&str, bool)] = &[
     ("SELECT p.m FROM p LEFT ANTI JOIN (SELECT * FROM T WHERE k IN (LOW, HIGH)) t ON p.k = t.k", true),
     // Limits.
     ("SELECT count(*) FROM (SELECT p.m, t.n FROM p JOIN T t ON p.k = t.k LIMIT 7)", true),
-    ("SELECT count(*) FROM (SELECT p.m, t.n FROM p LEFT JOIN T t ON p.k = t.k LIMIT 70000)", true),
+    ("SELECT count(*), max(n) FROM (SELECT p.m, t.n FROM p LEFT JOIN T t ON p.k = t.k LIMIT 70000)", true),
     ("SELECT p.m, t.n FROM p LEFT JOIN T t ON p.k = t.k WHERE p.m > 10", true),
     // Above and below other plans.
     ("SELECT p.k, count(*), sum(t.n) FROM p JOIN T t ON p.k = t.k GROUP BY p.k", true),
@@ -117,7 +116,7 @@ fn register_probe(session: &SessionContext, batch: &RecordBatch, parts: usize) {
     session.register_table("p", Arc::new(table)).expect("the name is free");
 }
 
-async fn compare(session: &SessionContext, case: &Rows, what: &str) {
+async fn compare(session: &SessionContext, oracle: &SessionContext, case: &Rows, what: &str) {
     let [low, _, high] = &case.keys;
     for (join, is_look_up) in JOINS {
         let join = join.replace("LOW", low).replace("HIGH", high);
@@ -130,7 +129,9 @@ async fn compare(session: &SessionContext, case: &Rows, what: &str) {
         assert_eq!(text.contains("LookupJoinExec"), *is_look_up, "{what} {own}\n{text}");
         let mut found =
             kit::run(session, &plan).await.unwrap_or_else(|error| panic!("{what} {own}: {error}\n{text}"));
-        let mut expected = kit::rows(session, &expected).await.expect("the oracle answers");
+        let mut expected = kit::rows(oracle, &expected)
+            .await
+            .unwrap_or_else(|error| panic!("the oracle answers {expected}: {error}"));
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "{what} {own}\n{text}");
@@ -171,17 +172,20 @@ async fn compare_all(case: &Rows) {
                 continue;
             }
             for (kind, path) in [("file", &file), ("set", &set)] {
-                let session = session(partitions, batch_rows, is_hash);
+                // Of rows that the engine merges, left joins with a condition fail: it is asked to hash them.
+                let [session, oracle] = [is_hash, true].map(|is| session(partitions, batch_rows, is));
                 kit::register(&session, "pleach", path);
-                kit::register_rows(&session, "rows", &batch);
+                kit::register_rows(&oracle, "rows", &batch);
                 let keys = match data_type {
                     // Keys that others of their type are not.
                     DataType::UInt64 | DataType::UInt16 => positive(all.column(0)),
                     _ => Arc::clone(all.column(0)),
                 };
-                register_probe(&session, &probe(&keys, data_type, rows, is_sorted), partitions);
+                let probe = probe(&keys, data_type, rows, is_sorted);
+                register_probe(&session, &probe, partitions);
+                register_probe(&oracle, &probe, partitions);
                 let what = format!("{} {kind}, {rows} of {data_type}, sorted {is_sorted}", case.name);
-                compare(&session, case, &what).await;
+                compare(&session, &oracle, case, &what).await;
             }
         }
     }

@@ -129,7 +129,7 @@ fn build_of(path: &Path, tuples: u64) {
     kit::build_file(path, &kit::batch(keys), true);
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Engine {
     partitions: usize,
     is_hash: bool,
@@ -144,7 +144,7 @@ fn session(engine: Engine, path: &Path) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(engine.partitions);
     config.options_mut().optimizer.prefer_hash_join = engine.is_hash;
     // A hash join whose filter another plan waits for is left alone.
-    config.options_mut().optimizer.enable_dynamic_filter_pushdown = engine.is_hash && !engine.is_after;
+    config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = engine.is_hash && !engine.is_after;
     let rules = PhysicalOptimizer::new().rules;
     let rules = if engine.is_after {
         let mut rules = rules;
@@ -177,7 +177,7 @@ async fn build_keys_decide() {
         let session = session(engine, &path);
         for rows in [Some(100), Some(151), Some(46_000), Some(10_000_000), None] {
             let text = plan(&session, rows, JOIN).await;
-            assert!(text.contains("LookupJoinExec"), "{rows:?}: {text}");
+            assert!(text.contains("LookupJoinExec"), "{engine:?}, {rows:?}: {text}");
             for other in ["HashJoinExec", "SortMergeJoinExec", "SortExec", "Hash(["] {
                 assert!(!text.contains(other), "{rows:?}: {text}");
             }
