@@ -18,8 +18,8 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{collect, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext, col};
 use pleach_builder::{BuildOptions, Silent, Unique};
-use pleach_datafusion::PleachTable;
 use pleach_datafusion::lookup::{Choose, LookupJoinRule};
+use pleach_datafusion::{AlignRule, PleachTable};
 use pleach_input::InputOptions;
 use pleach_set::{Committer, Folder, Partition, Set, Store, Writer};
 use std::error::Error;
@@ -126,8 +126,8 @@ struct Way {
     name: &'static str,
     over: Over,
     is_hash: bool,
-    /// Streams that are sorted stay so when they are repartitioned.
-    keeps_order: bool,
+    /// Both sides of a merge join are divided at the same keys.
+    is_aligned: bool,
 }
 
 const WAYS: &[Way] = &[
@@ -135,34 +135,29 @@ const WAYS: &[Way] = &[
         name: "hash join over Parquet",
         over: Over::Parquet { pushes_filters: false },
         is_hash: true,
-        keeps_order: false,
+        is_aligned: true,
     },
     Way {
         name: "hash join over Parquet, filters pushed down",
         over: Over::Parquet { pushes_filters: true },
         is_hash: true,
-        keeps_order: false,
+        is_aligned: true,
     },
+    Way { name: "hash join over Pleach", over: Over::Pleach(Choose::Never), is_hash: true, is_aligned: true },
     Way {
-        name: "hash join over Pleach",
-        over: Over::Pleach(Choose::Never),
-        is_hash: true,
-        keeps_order: false,
-    },
-    Way {
-        name: "merge join over Pleach",
+        name: "merge join over Pleach, sorted again",
         over: Over::Pleach(Choose::Never),
         is_hash: false,
-        keeps_order: false,
+        is_aligned: false,
     },
     Way {
-        name: "merge join over Pleach, order kept",
+        name: "merge join over Pleach, borders shared",
         over: Over::Pleach(Choose::Never),
         is_hash: false,
-        keeps_order: true,
+        is_aligned: true,
     },
-    Way { name: "look-up join", over: Over::Pleach(Choose::Always), is_hash: true, keeps_order: false },
-    Way { name: "chosen by itself", over: Over::Pleach(Choose::Fastest), is_hash: true, keeps_order: false },
+    Way { name: "look-up join", over: Over::Pleach(Choose::Always), is_hash: true, is_aligned: true },
+    Way { name: "chosen by itself", over: Over::Pleach(Choose::Fastest), is_hash: true, is_aligned: true },
 ];
 
 fn main() -> Outcome<()> {
@@ -331,7 +326,6 @@ fn write_set(path: &Path, parquet: &Path, is_unique: bool) -> Outcome<()> {
 /// Makes a session in which a way's tables are registered.
 async fn session(options: &Options, case: &Case, way: Way) -> Outcome<SessionContext> {
     let mut config = SessionConfig::new().with_target_partitions(options.threads);
-    config.options_mut().optimizer.prefer_existing_sort = way.keeps_order;
     config.options_mut().optimizer.prefer_hash_join = way.is_hash;
     if let Over::Parquet { pushes_filters } = way.over {
         config.options_mut().execution.parquet.pushdown_filters = pushes_filters;
@@ -342,6 +336,7 @@ async fn session(options: &Options, case: &Case, way: Way) -> Outcome<SessionCon
         Over::Parquet { .. } => rules,
         Over::Pleach(choose) => LookupJoinRule::new().choose(choose).added_to(rules),
     };
+    let rules = if way.is_aligned { AlignRule::added_to(rules) } else { rules };
     let state = SessionStateBuilder::new().with_config(config).with_default_features();
     let session = SessionContext::new_with_state(state.with_physical_optimizer_rules(rules).build());
     for table in &case.tables {

@@ -30,6 +30,11 @@ pub struct Rows {
     pub others: [String; 2],
 }
 
+/// Returns true if tests ask all that they can: `PLEACH_ALL` is set. Otherwise each query is asked in some forms only.
+pub fn is_whole() -> bool {
+    std::env::var_os("PLEACH_ALL").is_some()
+}
+
 /// Returns the number of a row, by which rows with equal keys differ.
 fn numbers(rows: usize) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row * 7 - 300)))

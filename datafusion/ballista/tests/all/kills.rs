@@ -66,7 +66,8 @@ fn answers_survive_killed_executors() {
     add(&mut cluster);
     add(&mut cluster);
     cluster.wait_for_two();
-    let many = runtime.block_on(async { tables.in_session(cluster.client(true).await).await });
+    // The adaptive planner of Ballista 55 loses queries with executors: apache/datafusion-ballista#1986.
+    let many = runtime.block_on(async { tables.in_session(cluster.client(false).await).await });
     aim(folder.path(), "none Before");
     assert_eq!(runtime.block_on(rows(&many, SQL)).expect("it is answered"), expected);
     let count = tasks(folder.path());
