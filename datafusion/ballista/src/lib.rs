@@ -13,6 +13,7 @@
 //! task_scan.rs      the scan whose pieces Ballista can divide   planner.rs  puts it into plans
 //! session.rs        sessions of scheduler and client            stores.rs   object stores by URL
 //! cluster.rs        refuses executors of other versions         locality.rs tasks go where their files are open
+//! results.rs        after a loss, results are read once
 //! scheduler.rs      the scheduler                               executor.rs the executor
 //! lines.rs          lines of progress on standard error
 //! ```
@@ -26,6 +27,7 @@ mod lines;
 mod locality;
 mod message;
 mod planner;
+mod results;
 mod scheduler;
 mod session;
 mod stores;
@@ -38,7 +40,7 @@ pub use codec_logical::PleachLogicalCodec;
 pub use codec_physical::PleachPhysicalCodec;
 pub use executor::{ExecutorOptions, executor_config, run_executor};
 pub use lines::{Level, log_to_stderr};
-pub use locality::Locality;
+pub use locality::Placement;
 pub use planner::{ClusterPlanner, TaskScans, cluster_rules};
 pub use scheduler::{Distribution, SchedulerOptions, run_scheduler};
 pub use session::{client, session_config, session_state};

@@ -4,6 +4,7 @@
 //! the same executor in each query, while it is there, and when it is lost, its files alone move. An executor without a
 //! free core is passed over, so that no core waits for another one.
 
+use crate::results::{Results, skip_numbers};
 use crate::task_scan::PleachTaskScanExec;
 use async_trait::async_trait;
 use ballista_core::JobId;
@@ -22,13 +23,16 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Gives each partition of a scan to the executor that its first file belongs to, and all others to the executor with
-/// the most free cores.
+/// Gives tasks to executors: each partition of a scan to the executor that its first file belongs to, if `by_files`,
+/// and all others to the executor with the most free cores.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Locality;
+pub struct Placement {
+    /// Files have executors.
+    pub by_files: bool,
+}
 
 #[async_trait]
-impl DistributionPolicy for Locality {
+impl DistributionPolicy for Placement {
     async fn bind_tasks(
         &self,
         mut budgets: Vec<&mut AvailableVcores>,
@@ -41,13 +45,16 @@ impl DistributionPolicy for Locality {
             }
             let mut graph = info.execution_graph.write().await;
             let session = graph.session_id().to_owned();
+            let results = Results::of(&**graph);
             let mut done = Vec::new();
             while let Some(stage) = graph.fetch_running_stage(&done) {
                 if budgets.iter().all(|budget| budget.vcores == 0) {
                     return Ok(bound);
                 }
                 done.push(stage.stage_id);
-                for (executor, partitions, cores) in placed(stage, &mut budgets) {
+                stage.plan = results.only(Arc::clone(&stage.plan))?;
+                skip_numbers(stage);
+                for (executor, partitions, cores) in placed(stage, &mut budgets, self.by_files) {
                     bound.push((executor.clone(), task(stage, &session, job, executor, partitions, cores)));
                 }
             }
@@ -56,15 +63,19 @@ impl DistributionPolicy for Locality {
     }
 
     fn name(&self) -> &str {
-        "pleach-locality"
+        "pleach"
     }
 }
 
 /// Takes pending partitions of a stage, as many as there are free cores. Returns the executor, the partitions and the
 /// cores of each task.
-fn placed(stage: &mut RunningStage, budgets: &mut [&mut AvailableVcores]) -> Vec<(String, Vec<usize>, u32)> {
+fn placed(
+    stage: &mut RunningStage,
+    budgets: &mut [&mut AvailableVcores],
+    by_files: bool,
+) -> Vec<(String, Vec<usize>, u32)> {
     let pending = stage.pending.next_slice(usize::MAX);
-    let files = files_of(&stage.plan, stage.partitions);
+    let files = if by_files { files_of(&stage.plan, stage.partitions) } else { None };
     let key = |partition: usize| files.as_ref().and_then(|files| files.get(partition).copied().flatten());
     if is_collapsed(&stage.plan) {
         // One task combines all partitions, on one core.

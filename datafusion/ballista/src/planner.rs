@@ -12,6 +12,9 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::ExecutionPlanProperties;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use pleach_datafusion::{LookupJoinRule, PleachScanExec};
 use std::sync::Arc;
@@ -39,7 +42,19 @@ impl QueryPlanner for ClusterPlanner {
             .with_session_id(state.session_id().to_owned())
             .with_physical_optimizer_rules(rules)
             .build();
-        DefaultPhysicalPlanner::default().create_physical_plan(plan, &state).await
+        DefaultPhysicalPlanner::default().create_physical_plan(plan, &state).await.map(in_one)
+    }
+}
+
+/// Makes the last stage one task. Of several, those that had ended when another one's executor was lost would run
+/// again, and their rows come twice: see `results.rs`.
+fn in_one(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    if plan.output_partitioning().partition_count() <= 1 {
+        return plan;
+    }
+    match plan.output_ordering().cloned() {
+        Some(order) => Arc::new(SortPreservingMergeExec::new(order, plan)),
+        None => Arc::new(CoalescePartitionsExec::new(plan)),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cluster::VersionedCluster;
 use crate::codec_logical::PleachLogicalCodec;
 use crate::codec_physical::PleachPhysicalCodec;
-use crate::locality::Locality;
+use crate::locality::Placement;
 use crate::session::{session_config, session_state};
 use crate::tables::OpenTables;
 use crate::version::Version;
@@ -26,10 +26,8 @@ pub enum Distribution {
     /// Files go to the executors that were given them before, as far as these have a free core.
     #[default]
     Locality,
-    /// One to each in turn.
-    RoundRobin,
-    /// As many as possible to the one with the most free cores.
-    Bias,
+    /// Each goes to the executor with the most free cores.
+    Even,
 }
 
 /// Options of a scheduler.
@@ -92,11 +90,9 @@ fn config(options: &SchedulerOptions, version: &Version, port: u16) -> Scheduler
         .with_hostname(options.host.clone())
         .with_port(port)
         .with_scheduler_policy(TaskSchedulingPolicy::PushStaged)
-        .with_task_distribution(match options.distribution {
-            Distribution::Locality => TaskDistributionPolicy::Custom(Arc::new(Locality)),
-            Distribution::RoundRobin => TaskDistributionPolicy::RoundRobin,
-            Distribution::Bias => TaskDistributionPolicy::Bias,
-        })
+        .with_task_distribution(TaskDistributionPolicy::Custom(Arc::new(Placement {
+            by_files: options.distribution == Distribution::Locality,
+        })))
         .with_no_executors_grace_period_seconds(options.executor_timeout.max(GRACE_SECONDS))
         .with_override_config_producer(Arc::new(move || session_config(&version, &tables)))
         .with_override_session_builder(Arc::new(session_state));
