@@ -34,16 +34,23 @@ pub struct Division {
 }
 
 /// Divides the tuples of some keys into at most `partitions` partitions. A set is divided between files, by the
-/// manifest alone: no file is opened. A file is divided where keys change.
+/// manifest alone, if it has as many files: none is opened. Otherwise, and in a file, it is divided where keys change.
 ///
 /// # Errors
-/// Those of reading a file, if the source is one.
+/// Those of opening and reading the files that are divided.
 pub fn divide(source: &Source, keys: &KeySet, partitions: usize, limit: Option<usize>) -> Result<Division> {
-    let partitions = partitions.max(1) as u64;
-    match source.set() {
-        Some(_) => Ok(divide_set(source, keys, partitions, limit)),
-        None => divide_file(source, keys, partitions, limit),
+    let partitions = partitions.max(1);
+    if source.set().is_none() {
+        return divide_files(source, &[0], keys, partitions as u64, limit);
     }
+    // Single keys, and the first rows, are not worth a second partition.
+    let is_worth = limit.is_none() && keys.counts().1 > 0 && partitions > 1;
+    let files = if is_worth { source.files_meeting(keys) } else { Vec::new() };
+    let tuples: u64 = files.iter().map(|&file| source.file_tuples(file)).sum();
+    if (1..partitions).contains(&files.len()) && tuples >= 2 * PARTITION_TUPLES_MIN {
+        return divide_files(source, &files, keys, partitions as u64, None);
+    }
+    Ok(divide_set(source, keys, partitions as u64, limit))
 }
 
 /// Divides the tuples of some keys at `borders`, whole keys that ascend: partition `i` has the keys from border
@@ -113,40 +120,61 @@ fn divide_set(source: &Source, keys: &KeySet, partitions: u64, limit: Option<usi
     division
 }
 
-fn divide_file(source: &Source, keys: &KeySet, partitions: u64, limit: Option<usize>) -> Result<Division> {
-    let file = source.file(0)?;
-    let mut ranges = file.ranks(keys, 0..file.map().len())?;
-    if let Some(limit) = limit {
-        truncate(&mut ranges, limit as u64);
+/// Divides the tuples of some keys in these files, where keys change.
+fn divide_files(
+    source: &Source,
+    files: &[usize],
+    keys: &KeySet,
+    partitions: u64,
+    limit: Option<usize>,
+) -> Result<Division> {
+    let mut found = Vec::new();
+    let mut left = limit.map_or(u64::MAX, |limit| limit as u64);
+    for &number in files {
+        let file = source.file(number)?;
+        let mut ranges = file.ranks(keys, 0..file.map().len())?;
+        truncate(&mut ranges, &mut left);
+        found.push((number, file, ranges));
     }
-    let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let rows = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+    let all: u64 = found.iter().map(|(_, _, ranges)| rows(ranges)).sum();
     let each = all.div_ceil(partitions).max(PARTITION_TUPLES_MIN);
-    let mut division = Division { partitions: Vec::new(), borders: Some(Vec::new()) };
-    let mut open: Option<Piece> = None;
-    for range in ranges {
-        let mut at = range.start;
-        while at < range.end {
-            let rows = open.as_ref().and_then(|piece| piece.rows).unwrap_or(0);
-            let mut end = range.end;
-            if range.end - at > each - rows {
-                end = first_of_next_key(&file, at + (each - rows))?.min(range.end);
-            }
-            let piece = open.get_or_insert(Piece { file: 0, ranks: at..at, rows: Some(0) });
-            piece.ranks.end = end;
-            let rows = rows + (end - at);
-            piece.rows = Some(rows);
-            at = end;
-            if rows >= each && (at < range.end || at < file.map().len()) {
-                division.partitions.extend(open.take().map(|piece| vec![piece]));
+    let mut all_pieces: Vec<Pieces> = Vec::new();
+    let (mut open, mut open_rows): (Pieces, u64) = (Vec::new(), 0);
+    for (number, file, ranges) in &found {
+        let mut is_begun = false;
+        for range in ranges {
+            let mut at = range.start;
+            while at < range.end {
+                let mut end = range.end;
+                if range.end - at > each - open_rows {
+                    end = first_of_next_key(file, at + (each - open_rows))?.min(range.end);
+                }
+                // The pieces of a file in one partition are one piece.
+                if !std::mem::replace(&mut is_begun, true) {
+                    open.push(Piece { file: *number, ranks: at..at, rows: Some(0) });
+                }
+                if let Some(piece) = open.last_mut() {
+                    piece.ranks.end = end;
+                    piece.rows = Some(piece.rows.unwrap_or(0) + (end - at));
+                }
+                open_rows += end - at;
+                at = end;
+                if open_rows >= each {
+                    all_pieces.push(std::mem::take(&mut open));
+                    (open_rows, is_begun) = (0, false);
+                }
             }
         }
     }
-    division.partitions.extend(open.map(|piece| vec![piece]));
-    for partition in division.partitions.iter().skip(1) {
-        let key = source.key_at(0, partition[0].ranks.start)?;
-        division.borders.as_mut().expect("borders inside a file are known").extend(key);
+    if !open.is_empty() {
+        all_pieces.push(open);
     }
-    Ok(division)
+    let mut borders = Vec::new();
+    for first in all_pieces.iter().skip(1).filter_map(|pieces| pieces.first()) {
+        borders.extend(source.key_at(first.file, first.ranks.start)?);
+    }
+    Ok(Division { partitions: all_pieces, borders: Some(borders) })
 }
 
 /// Returns the first rank from `rank` on whose key is not that of the tuple before it.
@@ -158,11 +186,11 @@ fn first_of_next_key(file: &crate::source::OpenFile, rank: u64) -> Result<u64> {
     Ok(file.map().upper_bound(&key)?)
 }
 
-/// Cuts ranges after so many tuples.
-fn truncate(ranges: &mut Vec<Range<u64>>, mut tuples: u64) {
+/// Cuts ranges after so many tuples, and takes those that are left from the number.
+fn truncate(ranges: &mut Vec<Range<u64>>, tuples: &mut u64) {
     ranges.retain_mut(|range| {
-        range.end = range.end.min(range.start.saturating_add(tuples));
-        tuples -= range.end - range.start;
+        range.end = range.end.min(range.start.saturating_add(*tuples));
+        *tuples -= range.end - range.start;
         !range.is_empty()
     });
 }

@@ -1,6 +1,7 @@
 //! Plans: order is kept, files are left out, statistics are exact.
 
 use crate::kit::{self, Rows};
+use datafusion::arrow::array::UInt64Array;
 use datafusion::common::stats::Precision;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -134,6 +135,60 @@ async fn merge_joins_do_not_sort() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_set_of_few_files_is_divided_within_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (set, other) = (folder.path().join("set"), folder.path().join("other"));
+    let (rows, times) = (120_000_u64, 7);
+    let keys = |step: u64| Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| row / times * step)));
+    kit::build_set(&set, &kit::batch(keys(3)), false, 40_000);
+    kit::build_set(&other, &kit::batch(keys(5)), false, 60_000);
+    let state = kit::session(6, 8192).state();
+    let rules = AlignRule::added_to(state.physical_optimizers().to_vec());
+    let state = SessionStateBuilder::from(state).with_physical_optimizer_rules(rules);
+    let session = SessionContext::new_with_state(state.build());
+    kit::register(&session, "s", &set);
+    kit::register(&session, "o", &other);
+    let expected = (0..rows).map(|row| row / times * 3).filter(|key| (1000..=40_000).contains(key));
+    let (count, sum) = expected.fold((0, 0), |(count, sum), key| (count + 1, sum + key));
+    for (query, partitions, answer) in [
+        ("SELECT count(k), sum(k) FROM s WHERE k BETWEEN 1000 AND 40000", 6, format!("{count}|{sum}")),
+        ("SELECT count(DISTINCT k), sum(n) FROM s WHERE n > -400", 6, {
+            let numbers: i64 = (0..rows as i64).map(|row| row * 7 - 300).sum();
+            format!("{}|{numbers}", rows.div_ceil(times))
+        }),
+        // Single keys are not worth a second partition.
+        ("SELECT count(k), min(k) FROM s WHERE k = 3 OR k = 6", 1, "14|3".to_owned()),
+    ] {
+        let plan = kit::plan(&session, query).await;
+        let found: Vec<usize> = kit::scans(&plan)
+            .iter()
+            .filter_map(|scan| Some(scan.downcast_ref::<PleachScanExec>()?.partitions().len()))
+            .collect();
+        assert_eq!(found, [partitions], "{query} {}", kit::text(&plan));
+        assert_eq!(kit::run(&session, &plan).await.expect("it answers"), [answer], "{query}");
+    }
+    let option = session.sql("SET datafusion.optimizer.prefer_hash_join = false").await;
+    option.expect("an option").collect().await.expect("it is set");
+    let query = "SELECT count(*), sum(s.k) FROM s JOIN o ON s.k = o.k";
+    let plan = kit::plan(&session, query).await;
+    let text = kit::text(&plan);
+    assert!(!text.contains("SortExec") && !text.contains("Hash(["), "{text}");
+    let last = (rows - 1) / times;
+    let of = |key: u64, step: u64| {
+        if key % step != 0 || key / step > last {
+            0
+        } else if key / step == last {
+            (rows - 1) % times + 1
+        } else {
+            times
+        }
+    };
+    let pairs = (0..=last * 5).map(|key| (key, of(key, 3) * of(key, 5)));
+    let (count, sum) = pairs.fold((0, 0), |(count, sum), (key, pairs)| (count + pairs, sum + key * pairs));
+    assert_eq!(kit::run(&session, &plan).await.expect("it answers"), [format!("{count}|{sum}")]);
 }
 
 #[tokio::test]
