@@ -24,6 +24,33 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of a file or a set inside that of the engine, if there is one.
+    #[must_use]
+    pub fn inside(error: &DataFusionError) -> Option<&Self> {
+        let mut found: &(dyn std::error::Error + 'static) = error;
+        loop {
+            if let Some(own) = found.downcast_ref::<Self>() {
+                return Some(own);
+            }
+            // The source of an error that is wrapped is the next one, and not itself.
+            found = match found.downcast_ref::<DataFusionError>() {
+                Some(DataFusionError::External(inner)) => &**inner,
+                _ => found.source()?,
+            };
+        }
+    }
+
+    /// Returns the text of an error of the engine in one line: that of the file or the set inside, if there is one.
+    #[must_use]
+    pub fn line_of(error: &DataFusionError) -> String {
+        let text = match Self::inside(error) {
+            Some(own) => own.to_string(),
+            None => error.find_root().strip_backtrace(),
+        };
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines.join(" ")
+    }
+
     /// Returns the kind, by the names that `pleach` has for errors of files.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -28,7 +28,7 @@ pub(crate) fn own(py: Python<'_>, error: &Error) -> PyErr {
 
 /// Makes the exception of an error of the engine.
 pub(crate) fn engine(py: Python<'_>, error: &DataFusionError) -> PyErr {
-    if let Some(error) = inner(error) {
+    if let Some(error) = Error::inside(error) {
         return own(py, error);
     }
     let root = error.find_root();
@@ -40,26 +40,5 @@ pub(crate) fn engine(py: Python<'_>, error: &DataFusionError) -> PyErr {
         | DataFusionError::NotImplemented(_) => "InputError",
         _ => "PleachError",
     };
-    exception(py, class, one_line(&root.strip_backtrace()))
-}
-
-/// Returns the error of a file or a set inside that of the engine.
-fn inner(error: &DataFusionError) -> Option<&Error> {
-    let mut found: &(dyn std::error::Error + 'static) = error;
-    loop {
-        if let Some(own) = found.downcast_ref::<Error>() {
-            return Some(own);
-        }
-        // The source of an error that is wrapped is the next one, and not itself.
-        found = match found.downcast_ref::<DataFusionError>() {
-            Some(DataFusionError::External(inner)) => &**inner,
-            _ => found.source()?,
-        };
-    }
-}
-
-/// Returns a text as one line.
-pub(crate) fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    exception(py, class, Error::line_of(error))
 }

@@ -42,12 +42,12 @@ impl Failure {
     }
     /// An error of a table, a plan or a query.
     pub fn engine(error: &DataFusionError) -> Self {
-        let code = match own(error).map(Error::kind) {
+        let code = match Error::inside(error).map(Error::kind) {
             Some(ErrorKind::Damaged) => DAMAGED,
             Some(ErrorKind::Usage) => USAGE,
             _ => FAILED,
         };
-        Self::Fault(code, of_engine(error))
+        Self::Fault(code, Error::line_of(error))
     }
     /// An error of a statement before it runs.
     pub fn planning(error: DataFusionError) -> Self {
@@ -55,7 +55,7 @@ impl Failure {
             error.find_root(),
             DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..)
         );
-        if is_statement { Self::usage(of_engine(&error)) } else { Self::engine(&error) }
+        if is_statement { Self::usage(Error::line_of(&error)) } else { Self::engine(&error) }
     }
 
     /// Prints the line, and returns the exit code.
@@ -76,29 +76,4 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
     // Nobody reads the text if standard output is closed.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
-}
-
-/// Returns the error of a file or a set inside that of the engine.
-fn own(error: &DataFusionError) -> Option<&Error> {
-    let mut found: &(dyn std::error::Error + 'static) = error;
-    loop {
-        if let Some(own) = found.downcast_ref::<Error>() {
-            return Some(own);
-        }
-        if let Some(DataFusionError::External(inner)) = found.downcast_ref::<DataFusionError>() {
-            found = &**inner;
-            continue;
-        }
-        found = found.source()?;
-    }
-}
-
-/// Returns the text of an error of the engine as one line.
-pub fn of_engine(error: &DataFusionError) -> String {
-    let text = match own(error) {
-        Some(own) => own.to_string(),
-        None => error.find_root().strip_backtrace(),
-    };
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
 }

@@ -13,6 +13,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::DFParserBuilder;
 use failure::Failure;
+use pleach_datafusion::Error;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     for text in scripts(arguments)? {
         let statements =
             DFParserBuilder::new(text.as_str()).build().and_then(|mut parser| parser.parse_statements());
-        for statement in statements.map_err(|error| Failure::usage(failure::of_engine(&error)))? {
+        for statement in statements.map_err(|error| Failure::usage(Error::line_of(&error)))? {
             let plan = session.state().statement_to_plan(statement).await.map_err(Failure::planning)?;
             let frame = session.execute_logical_plan(plan).await.map_err(Failure::planning)?;
             output::write(frame, arguments.format).await?;
@@ -84,7 +85,7 @@ fn standard_input() -> Result<String, Failure> {
 
 fn session(arguments: &Arguments) -> Result<SessionContext, Failure> {
     let mut config = SessionConfig::from_env()
-        .map_err(|error| Failure::usage(failure::of_engine(&error)))?
+        .map_err(|error| Failure::usage(Error::line_of(&error)))?
         .with_information_schema(true);
     if let Some(partitions) = arguments.partitions {
         config = config.with_target_partitions(partitions.get());

@@ -2,7 +2,7 @@
 //!
 //! All plans of a join spread over the same cores, so that their number does not matter for the choice. The numbers are
 //! estimates, fitted to the tables of `docs/lab/look-up.md` and `docs/lab/relational.md`. `examples/joins.rs` measures
-//! the plans themselves, and has not corrected them yet.
+//! the plans that they choose: `docs/lab/sets.md` has the times.
 
 /// Rows of a probe whose number nobody knows, as a part of the table's tuples.
 const UNKNOWN_PART: f64 = 0.01;

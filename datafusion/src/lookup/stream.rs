@@ -3,6 +3,7 @@
 use super::files::Opened;
 use super::step::{Shared, Step};
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::concat_batches;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
@@ -17,6 +18,11 @@ use std::sync::Arc;
 /// Bytes that a step takes for each row of the probe, beside its columns: ranks, counts and numbers, each of them
 /// twice while they are found.
 const STEP_ROW_BYTES: usize = 64;
+
+/// Rows of a step for each file of a set, so that a file which is asked has something to do.
+const FILE_ROWS: usize = 64;
+/// Rows of a step, unless batches of the probe have more.
+const STEP_ROWS_MAX: usize = 1 << 17;
 
 /// What a stream counts.
 #[derive(Clone, Debug)]
@@ -46,6 +52,8 @@ impl Metrics {
 struct State {
     shared: Arc<Shared>,
     probe: SendableRecordBatchStream,
+    /// True if the probe has no more batches.
+    is_ended: bool,
     /// Rows that are not in a step yet.
     waiting: Option<RecordBatch>,
     step: Option<Step>,
@@ -66,7 +74,9 @@ pub(super) fn joined(
 ) -> SendableRecordBatchStream {
     let schema = Arc::clone(&shared.schema);
     let opened = Opened::default();
-    let state = State { shared, probe, waiting: None, step: None, opened, left: fetch, memory, metrics };
+    let is_ended = false;
+    let state =
+        State { shared, probe, is_ended, waiting: None, step: None, opened, left: fetch, memory, metrics };
     let batches = stream::try_unfold(state, |mut state| async move {
         let batch = state.next().await?;
         Ok::<_, DataFusionError>(batch.map(|batch| (batch, state)))
@@ -140,18 +150,38 @@ impl State {
         Ok(true)
     }
 
-    /// Returns the rows of a step.
+    /// Returns the rows of a step: of one batch, or of several if the set has many files.
     async fn rows(&mut self) -> Result<Option<RecordBatch>> {
+        let most = match self.left {
+            None => self.shared.batch_rows.max(STEP_ROWS_MAX.min(FILE_ROWS * self.shared.files.len())),
+            // The first rows may be enough.
+            Some(_) => self.shared.batch_rows,
+        };
         loop {
             if let Some(waiting) = self.waiting.take().filter(|waiting| waiting.num_rows() > 0) {
-                let rows = waiting.num_rows().min(self.shared.batch_rows);
+                let rows = waiting.num_rows().min(most);
                 self.waiting = Some(waiting.slice(rows, waiting.num_rows() - rows));
                 return Ok(Some(waiting.slice(0, rows)));
             }
-            let Some(batch) = self.probe.next().await.transpose()? else { return Ok(None) };
-            let rows = batch.num_rows().min(self.shared.batch_rows);
-            self.memory.try_resize(own_bytes(&batch) + rows * STEP_ROW_BYTES)?;
-            self.waiting = Some(batch);
+            let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
+            while rows < most && !self.is_ended {
+                match self.probe.next().await.transpose()? {
+                    Some(batch) => {
+                        rows += batch.num_rows();
+                        bytes += own_bytes(&batch);
+                        batches.push(batch);
+                        // Several are copied into one.
+                        let times = if batches.len() > 1 { 2 } else { 1 };
+                        self.memory.try_resize(times * bytes + rows.min(most) * STEP_ROW_BYTES)?;
+                    }
+                    None => self.is_ended = true,
+                }
+            }
+            let Some(first) = batches.first() else { return Ok(None) };
+            self.waiting = Some(match &batches[..] {
+                [_] => first.clone(),
+                several => concat_batches(&first.schema(), several)?,
+            });
         }
     }
 }

@@ -17,12 +17,16 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 1 << 14;
 /// Keys that are looked up, at most: of small and of large tables, so that what they read of a large one does not stay
 /// in the caches of most processors; and of byte strings.
-const QUERIES: [(u64, usize); 2] = [(1 << 22, 1 << 18), (u64::MAX, 1 << 20)];
-const STRING_QUERIES: usize = 1 << 18;
+const QUERIES: [(u64, usize); 2] =
+    if IS_MEASURED { [(1 << 22, 1 << 18), (u64::MAX, 1 << 20)] } else { [(u64::MAX, BATCH); 2] };
+const STRING_QUERIES: usize = if IS_MEASURED { 1 << 18 } else { BATCH };
 /// Number of times that they are looked up, at least.
-const TURNS: usize = 7;
+const TURNS: usize = if IS_MEASURED { 7 } else { 1 };
 /// Time for that, at least and at most: long enough for a moment in which nothing else runs.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(400)];
+const PATIENCE: [Duration; 2] =
+    if IS_MEASURED { [Duration::from_millis(150), Duration::from_millis(400)] } else { [Duration::ZERO; 2] };
+/// False in an unoptimised program, whose times are of no use: it looks up fewer keys, once.
+const IS_MEASURED: bool = !cfg!(debug_assertions);
 
 /// Moments at which the most important index is measured, and the pauses between them.
 const MOMENTS: usize = 3;
@@ -196,7 +200,7 @@ fn fastest(
 
 fn of_numbers<K: Key, V: Value>(view: &Typed<'_, K, V>, until: Instant) -> Result<f64, ReadError> {
     let len = view.len();
-    let count = QUERIES.into_iter().find(|&(limit, _)| len <= limit).map_or(1 << 20, |(_, count)| count);
+    let count = QUERIES.into_iter().find(|&(limit, _)| len <= limit).map_or(BATCH, |(_, count)| count);
     let ranks = ranks(len, count);
     let (mut keys, mut values) = (vec![K::default(); count], vec![V::default(); count]);
     for at in (0..count).step_by(BATCH) {
