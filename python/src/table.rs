@@ -23,7 +23,7 @@ pub(crate) struct Table {
 
 /// What answers about one key.
 enum Single {
-    File(AnyMap),
+    File(Box<AnyMap>),
     Set(Arc<Set>),
 }
 
@@ -80,7 +80,7 @@ impl Table {
     fn of(index: Arc<pleach::Index>) -> PyResult<Self> {
         let table = pleach_batch::Table::of(Arc::clone(&index)).map_err(|error| batch(&error))?;
         let map = AnyMap::from_index(index).map_err(|error| reading(&error))?;
-        Ok(Self { table, map: Single::File(map) })
+        Ok(Self { table, map: Single::File(Box::new(map)) })
     }
 
     fn of_set(set: Set) -> PyResult<Self> {
