@@ -352,7 +352,7 @@ impl Job {
         };
         let place = self.path.display().to_string();
         let mut source = pleach_input::open_batches("query", &self.schema, batches, &self.input)
-            .map_err(|error| Error::File(pleach_builder::BuildError::from(error).into()))?;
+            .map_err(|error| Error::Usage(error.to_string()))?;
         let mut options = BuildOptions {
             unique: self.options.unique,
             force: self.options.force,

@@ -125,7 +125,8 @@ impl Iterator for Reader {
                 Some(Ok(batch))
             }
             Some(Ok(None)) => None,
-            Some(Err(text)) => Some(Err(ArrowError::ExternalError(text.into()))),
+            // Consumers in Python raise it as an `OSError`.
+            Some(Err(text)) => Some(Err(ArrowError::IoError(text, std::io::ErrorKind::Other.into()))),
             None => Some(Err(ArrowError::ExternalError("the interpreter has ended".into()))),
         }
     }

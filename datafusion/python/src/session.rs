@@ -34,7 +34,11 @@ fn context(
     memory_bytes: Option<usize>,
     options: &HashMap<String, String>,
 ) -> EngineResult<SessionContext> {
-    let mut config = SessionConfig::from_string_hash_map(options)?.with_information_schema(true);
+    let mut config = SessionConfig::new().with_information_schema(true);
+    for (name, value) in options {
+        // An option that there is not is an error, unlike in a map of options.
+        config.options_mut().set(name, value)?;
+    }
     if let Some(partitions) = partitions {
         config = config.with_target_partitions(partitions.max(1));
     }

@@ -4,8 +4,8 @@ use crate::errors::{engine, exception};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result as EngineResult;
 use pyo3::prelude::*;
-use std::pin::pin;
 use std::sync::OnceLock;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -42,18 +42,28 @@ pub(crate) fn wait<T: Send + 'static>(
 ) -> PyResult<T> {
     let runtime = runtime(py)?;
     py.check_signals()?;
+    // A timer of the runtime would not tick while all of its threads compute, so this thread has its own.
     let outcome = py.detach(|| {
-        runtime.block_on(async {
-            // Work that is dropped ends.
-            let mut task = pin!(SpawnedTask::spawn(work));
-            loop {
-                match tokio::time::timeout(LOOK, &mut task).await {
-                    Ok(outcome) => return Ok::<_, PyErr>(outcome),
-                    // Other threads than the main one have no signals: this returns at once.
-                    Err(_) => Python::attach(|py| py.check_signals())?,
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let _inside = runtime.enter();
+        // Work that is dropped ends.
+        let task = SpawnedTask::spawn(async move {
+            // Nobody waits for what was interrupted.
+            let _ = sender.send(work.await);
+        });
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(outcome) => return Ok::<_, PyErr>(Ok(outcome)),
+                // Other threads than the main one have no signals: this returns at once.
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ended = runtime.block_on(task.join());
+                    return Ok(Err(ended
+                        .err()
+                        .map_or_else(|| "it ended".to_owned(), |panic| panic.to_string())));
                 }
             }
-        })
+        }
     });
     match outcome? {
         Ok(outcome) => outcome.map_err(|error| engine(py, &error)),

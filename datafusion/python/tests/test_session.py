@@ -58,8 +58,9 @@ def test_rows_are_streams(made):
     reader = pa.RecordBatchReader.from_stream(rows)
     assert reader.read_next_batch().num_rows <= 100
     reader.close()
-    # A query runs each time.
-    assert pa.table(rows) == rows.to_arrow() == pa.table(rows)
+    # A query runs each time, and its partitions come as they are ready.
+    once, again, stream = (table.sort_by("k") for table in (rows.to_arrow(), rows.to_arrow(), pa.table(rows)))
+    assert once == again == stream and once.num_rows > 100
     none = pd.Session().register("t", made.set).sql("SELECT k FROM t WHERE k = 1")
     assert pa.table(none).num_rows == none.to_arrow().num_rows == 0 and none.to_arrow().column_names == ["k"]
 
