@@ -28,6 +28,7 @@ struct Inner {
     literals: Literals,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one for each table")]
 enum Kind {
     File {
         file: OpenFile,

@@ -104,7 +104,9 @@ impl ScanStream {
                 !self.task.dynamic.is_empty()
             }
             // All of them are asked, for each remembers what it has told.
-            Some(watched) => watched.iter_mut().fold(false, |changed, filter| filter.changed() || changed),
+            Some(watched) => {
+                watched.iter_mut().filter_map(|filter| filter.changed().then_some(())).count() > 0
+            }
         };
         let Some(column) = self.task.key.filter(|_| is_changed) else { return Ok(()) };
         let conditions = Conditions::new(self.task.source.literals(), column);

@@ -352,10 +352,10 @@ impl Join {
         // Keys of a table are never null, so that nulls have no match, whatever they are equal to.
         let at = self.on.iter().position(|pair| table.is_key(&ordered(pair).1))?;
         let on = ordered(&self.on[at]);
-        let rest = self.on.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, pair)| pair);
-        let filter = rest.fold(Some(self.filter.clone()), |filter, pair| {
+        let mut rest = self.on.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, pair)| pair);
+        let filter = rest.try_fold(self.filter.clone(), |filter, pair| {
             let schemas = [&self.left.schema(), &self.right.schema()].map(|schema| Schema::clone(schema));
-            with_equality(filter?, pair, schemas, self.null_equality).map(Some)
+            with_equality(filter, pair, schemas, self.null_equality).map(Some)
         })?;
         Some(Candidate { probe: Arc::clone(probe), table, probe_side, on, filter, form })
     }

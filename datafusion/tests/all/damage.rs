@@ -25,9 +25,12 @@ async fn refused(set: &Path, query: &str) -> String {
     error.to_string()
 }
 
+/// A name, and what is done to a file.
+type Damage = (&'static str, fn(&Path));
+
 #[tokio::test]
 async fn an_error_names_the_file() {
-    let damages: [(&str, fn(&Path)); 4] = [
+    let damages: [Damage; 4] = [
         ("missing", |path| fs::remove_file(path).expect("it is there")),
         ("cut", |path| {
             let bytes = fs::read(path).expect("it is there");

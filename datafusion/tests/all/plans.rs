@@ -178,7 +178,7 @@ async fn a_set_of_few_files_is_divided_within_them() {
     assert!(!text.contains("SortExec") && !text.contains("Hash(["), "{text}");
     let last = (rows - 1) / times;
     let of = |key: u64, step: u64| {
-        if key % step != 0 || key / step > last {
+        if !key.is_multiple_of(step) || key / step > last {
             0
         } else if key / step == last {
             (rows - 1) % times + 1
