@@ -19,8 +19,8 @@ use tokio::sync::Mutex;
 /// An executor says its version in its name, [`Version::of_executor`]: with it it registers, and sends heartbeats.
 ///
 /// Free cores are counted anew whenever tasks are given out: those of an executor, less those of its running tasks.
-/// Ballista 55 adds and subtracts instead, and looks a task that ends up in its stage. If the stage was rolled back
-/// meanwhile, because another executor was lost, its cores are never free again, and the query waits for ever.
+/// Ballista 55 adds and subtracts instead: when a task ends, its stage says how many cores it had. If the stage was
+/// rolled back meanwhile, because another executor was lost, they are never free again, and the query waits for ever.
 pub struct VersionedCluster {
     inner: Arc<dyn ClusterState>,
     version: Version,
